@@ -1,0 +1,5 @@
+"""``python -m plap``."""
+
+from plap.cli import main
+
+main()

@@ -1,0 +1,25 @@
+"""The ``plap`` command: one module a subcommand, each imported only when it is asked for by name."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from plap.errors import InputError
+
+app = typer.Typer(
+    help="p-Laplacian graph neural networks: for graphs whose edges may lie.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one sentence on stderr and exit code 2."""
+    try:
+        app()
+    except InputError as error:
+        print(f"plap: {error}", file=sys.stderr)
+        sys.exit(2)
