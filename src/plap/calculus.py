@@ -1,0 +1,255 @@
+"""Graph calculus, Eq. 1-8: gradient, divergence, p-Laplacian, energy and the objective they make."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+
+
+def gradient(f: Tensor, graph: Graph) -> Tensor:
+    r"""Graph gradient, Eq. 1: how much a function varies along each edge.
+
+    .. math:: (\nabla f)([i,j]) = \sqrt{W_{ij}/D_j}\, f(j) - \sqrt{W_{ij}/D_i}\, f(i)
+
+    Parameters
+    ----------
+    f : Tensor, shape [N] or [N, C]
+        A real or vector function of the nodes.
+    graph : Graph
+
+    Returns
+    -------
+    Tensor, shape [entries] or [entries, C]
+        One value for each stored entry "receiver i ← source j", in the order of ``graph.indices``.
+
+    Examples
+    --------
+    >>> edge = Graph.from_edges([(0, 1)])
+    >>> gradient(torch.tensor([1.0, 3.0]), edge)
+    tensor([ 2., -2.])
+    """
+    _check_function("f", f, graph.num_nodes, "num_nodes")
+    receiver_end, source_end = _edge_ends(f, graph)
+    return source_end - receiver_end
+
+
+def divergence(v: Tensor, graph: Graph) -> Tensor:
+    r"""Graph divergence, Eq. 4: minus the adjoint of the gradient, ⟨∇f, v⟩ = ⟨f, −div v⟩ (Eq. 3).
+
+    .. math:: (\mathrm{div}\, v)(i) = \sum_j \sqrt{W_{ij}/D_i}\, \bigl(v([i,j]) - v([j,i])\bigr)
+
+    Parameters
+    ----------
+    v : Tensor, shape [entries] or [entries, C]
+        A real or vector function of the stored entries, laid out as :func:`gradient` lays it out.
+    graph : Graph
+
+    Returns
+    -------
+    Tensor, shape [N] or [N, C]
+
+    Examples
+    --------
+    >>> edge = Graph.from_edges([(0, 1)])
+    >>> divergence(torch.tensor([2.0, -2.0]), edge)
+    tensor([ 4., -4.])
+    """
+    _check_function("v", v, graph.num_entries, "num_entries")
+    receiver, source = graph.receivers(), graph.indices.long()
+    flow = _columns(v) * _weight(graph, v).sqrt()[:, None]
+    # v([j, i]) sqrt(W_ij) is what entry (j, i) carries out of its source i, so no mirror of the entries is
+    # needed, and the result is the adjoint even while a gradient check moves W_ij and W_ji apart.
+    net = torch.zeros(graph.num_nodes, flow.shape[1], dtype=v.dtype, device=v.device)
+    net = net.index_add(0, receiver, flow).index_add(0, source, -flow)
+    return (net * _inverse_root_degree(graph, v)[:, None]).reshape(-1, *v.shape[1:])
+
+
+def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
+    r"""Graph p-Laplacian, Eq. 5; linear for p = 2, where it is I − D^{-1/2} W D^{-1/2}.
+
+    .. math:: \Delta_p f = -\tfrac12\, \mathrm{div}\bigl(\|\nabla f\|^{p-2}\, \nabla f\bigr)
+
+    For p < 2 an edge whose ends are equal up to rounding counts 0, the smallest subgradient of the energy.
+
+    Parameters
+    ----------
+    f : Tensor, shape [N] or [N, C]
+    graph : Graph
+    p : float or Tensor of no dimension
+        At least 1.
+
+    Returns
+    -------
+    Tensor, shape [N] or [N, C]
+
+    Examples
+    --------
+    >>> edge = Graph.from_edges([(0, 1)])
+    >>> p_laplacian(torch.tensor([1.0, 3.0]), edge, p=2)
+    tensor([-2.,  2.])
+    >>> p_laplacian(torch.tensor([1.0, 3.0]), edge, p=1)
+    tensor([-1.,  1.])
+    """
+    _check_function("f", f, graph.num_nodes, "num_nodes")
+    variation, flux = _variation_and_flux(f, graph, _scalar("p", p, f, at_least_one=True))
+    return -0.5 * divergence(flux.reshape(variation.shape[0], *f.shape[1:]), graph)
+
+
+def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
+    r"""p-Dirichlet energy, Eq. 2, whose derivative is p Δ_p f (Eq. 7); also ⟨f, Δ_p f⟩.
+
+    .. math:: \mathcal{S}_p(f) = \tfrac12 \sum_{ij} \|(\nabla f)([i,j])\|^p
+
+    Parameters
+    ----------
+    f : Tensor, shape [N] or [N, C]
+    graph : Graph
+    p : float or Tensor of no dimension
+        At least 1.
+
+    Returns
+    -------
+    Tensor of no dimension
+
+    Examples
+    --------
+    >>> edge = Graph.from_edges([(0, 1)])
+    >>> energy(torch.tensor([1.0, 3.0]), edge, p=3)
+    tensor(8.)
+    """
+    _check_function("f", f, graph.num_nodes, "num_nodes")
+    variation, flux = _variation_and_flux(f, graph, _scalar("p", p, f, at_least_one=True))
+    return 0.5 * (flux * variation).sum()
+
+
+def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor) -> Tensor:
+    r"""Regularised objective, Eq. 8, whose one minimiser p-Laplacian message passing looks for.
+
+    .. math:: \mathcal{L}_p(f) = \mathcal{S}_p(f) + \mu \sum_i \|f(i) - x(i)\|^2
+
+    Parameters
+    ----------
+    f, x : Tensor, shape [N] or [N, C]
+        The candidate and the input it should stay near, of equal shape and type.
+    graph : Graph
+    p : float or Tensor of no dimension
+        At least 1.
+    mu : float or Tensor of no dimension
+        Above 0.
+
+    Returns
+    -------
+    Tensor of no dimension
+
+    Examples
+    --------
+    >>> edge = Graph.from_edges([(0, 1)])
+    >>> f, x = torch.tensor([1.0, 3.0]), torch.tensor([0.0, 0.0])
+    >>> objective(f, x, edge, p=2, mu=0.5)
+    tensor(9.)
+    """
+    _check_function("x", x, graph.num_nodes, "num_nodes")
+    if isinstance(f, Tensor) and (f.shape != x.shape or f.dtype != x.dtype):
+        raise InputError(
+            f"x must have the shape and type of f, {list(f.shape)} {f.dtype}, not {list(x.shape)} {x.dtype}"
+        )
+    return energy(f, graph, p) + _scalar("mu", mu, f) * (f - x).square().sum()
+
+
+def log_norm(v: Tensor) -> Tensor:
+    """Logarithm of ‖v‖ over the last axis, −∞ for a zero vector, whose gradient is 0 rather than NaN.
+
+    Scaling by the largest component first keeps the squares of 1e±30 within float32.
+    """
+    scale = v.detach().abs().amax(dim=-1, keepdim=True)
+    nonzero = scale > 0
+    square = (v / torch.where(nonzero, scale, 1)).square().sum(dim=-1)
+    nonzero, scale = nonzero[..., 0], scale[..., 0]
+    half_log = 0.5 * torch.log(torch.where(nonzero, square, 1))
+    return torch.where(nonzero, torch.log(scale) + half_log, -math.inf)
+
+
+def log_rounding_floor(log_norm_i: Tensor, log_norm_j: Tensor) -> Tensor:
+    """Log of the distance below which rows of these log norms are equal but for rounding.
+
+    It is four machine epsilons of (‖Y_i‖² + ‖Y_j‖²)^½, and −∞ for two zero rows.
+    """
+    tau = 4 * torch.finfo(log_norm_i.dtype).eps
+    return math.log(tau) + 0.5 * torch.logaddexp(2 * log_norm_i, 2 * log_norm_j)
+
+
+def log_power(log_distance: Tensor, above: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+    """‖v‖^q as ``keep * exp(exponent)``, with the zero-distance rule where not ``above``.
+
+    There the power is 0 for q < 0 (the cut), 1 for q = 0, and for q > 0 the exact power as a constant of v,
+    so that no gradient is formed from rounding.
+    """
+    positive = (q > 0) & torch.isfinite(log_distance)
+    below = torch.where(positive, log_distance.detach(), 0)
+    exponent = q * torch.where(above, log_distance, below)
+    return exponent, above | positive | (q == 0)
+
+
+def _variation_and_flux(f: Tensor, graph: Graph, p: Tensor) -> tuple[Tensor, Tensor]:
+    """∇f and ‖∇f‖^(p−2) ∇f, both [entries, C]."""
+    receiver_end, source_end = _edge_ends(_columns(f), graph)
+    variation = source_end - receiver_end
+    with torch.no_grad():
+        floor = log_rounding_floor(log_norm(receiver_end), log_norm(source_end))
+    distance = log_norm(variation)
+    exponent, keep = log_power(distance, distance > floor, p - 2)
+    return variation, variation * torch.where(keep, torch.exp(exponent), 0)[:, None]
+
+
+def _edge_ends(f: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    """sqrt(W_ij/D_i) f(i) and sqrt(W_ij/D_j) f(j) of every entry (i, j)."""
+    shape = (-1,) + (1,) * (f.ndim - 1)
+    scaled = f * _inverse_root_degree(graph, f).reshape(shape)
+    root = _weight(graph, f).sqrt().reshape(shape)
+    return root * scaled.index_select(0, graph.receivers()), root * scaled.index_select(0, graph.indices)
+
+
+def _weight(graph: Graph, like: Tensor) -> Tensor:
+    return graph.weight.to(like.dtype)
+
+
+def _inverse_root_degree(graph: Graph, like: Tensor) -> Tensor:
+    """D_i^(-1/2), and 1 for a node without edges, which nothing ever multiplies."""
+    total = torch.zeros(graph.num_nodes, dtype=torch.float64, device=like.device)
+    degree = total.index_add(0, graph.receivers(), graph.weight.double())
+    return torch.where(degree > 0, degree, 1).rsqrt().to(like.dtype)
+
+
+def _columns(f: Tensor) -> Tensor:
+    return f[:, None] if f.ndim == 1 else f
+
+
+def _check_function(name: str, f: Tensor, rows: int, meaning: str) -> None:
+    """Refuse what is not a finite float32 or float64 tensor of shape [rows] or [rows, C]."""
+    if not isinstance(f, Tensor) or f.dtype not in (torch.float32, torch.float64):
+        kind = f.dtype if isinstance(f, Tensor) else type(f).__name__
+        raise InputError(f"{name} must be a float32 or float64 tensor, not {kind}")
+    if f.ndim not in (1, 2) or f.shape[0] != rows or 0 in f.shape[1:]:
+        raise InputError(
+            f"{name} must have shape [{rows}] or [{rows}, C] with {meaning} = {rows}, not {list(f.shape)}"
+        )
+    finite = torch.isfinite(f)
+    if not bool(finite.all()):
+        at = [int(k) for k in (~finite).nonzero()[0]]
+        raise InputError(f"{name}{at} = {float(f[tuple(at)])} is not a finite number")
+
+
+def _scalar(name: str, value: float | Tensor, like: Tensor, *, at_least_one: bool = False) -> Tensor:
+    """``value`` as a tensor of no dimension, checked to be ≥ 1 or > 0."""
+    if isinstance(value, Tensor) and value.ndim:
+        raise InputError(f"{name} must be one number, not a tensor of shape {list(value.shape)}")
+    number = float(value.detach() if isinstance(value, Tensor) else value)
+    if not math.isfinite(number) or number <= 0 or (at_least_one and number < 1):
+        bound = "at least 1" if at_least_one else "above 0"
+        raise InputError(f"{name} must be a finite number {bound}, not {number:g}")
+    return torch.as_tensor(value, dtype=like.dtype, device=like.device)
