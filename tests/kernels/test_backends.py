@@ -15,7 +15,7 @@ from torch import Tensor
 import problems
 from plap.calculus import gradient, objective
 from plap.graph import Graph
-from plap.kernels import dense, torch_ops
+from plap.kernels import dense, fused_op, torch_ops
 from problems import DEGENERATE, FIXTURE, FIXTURE_MU, GENERIC, P_VALUES, PROBLEMS, Problem
 
 
@@ -32,7 +32,13 @@ class Backend(Protocol):
     ) -> Tensor: ...
 
 
-BACKENDS: dict[str, Backend] = {"torch": torch_ops.propagate}
+def fused(
+    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float = 1.0, eps: float | None = None
+) -> Tensor:
+    return fused_op.propagate(x, graph, p, mu, K, omega, eps)
+
+
+BACKENDS: dict[str, Backend] = {"torch": torch_ops.propagate, "fused": fused}
 
 every_backend = pytest.mark.parametrize("propagate", BACKENDS.values(), ids=BACKENDS)
 every_p = pytest.mark.parametrize("p", P_VALUES)

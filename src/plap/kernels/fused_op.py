@@ -1,0 +1,156 @@
+"""The fused backend as a PyTorch operator: autograd, fake tensors for torch.compile, a rule for vmap."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from plap.graph import Graph
+
+_SECOND_DERIVATIVE = (
+    "second derivatives do not exist for the fused backend of plap.propagate; use backend='torch'"
+)
+
+
+def propagate(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None) -> Tensor:
+    """K steps of Eq. 11-13 on x [R, N, C], float32 or float64 on the CPU; p and mu have shape [R]."""
+    weight = graph.weight.to(x.dtype)
+    p, mu = p.double(), mu.double()
+    keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, p, mu))
+    result: Tensor = _forward(x, graph.indptr, graph.indices, weight, p, mu, K, omega, eps or 0.0, keep)[0]
+    return result
+
+
+@torch.library.custom_op("plap::fused_forward", mutates_args=())
+def _forward(
+    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, p: Tensor, mu: Tensor,
+    K: int, omega: float, eps: float, keep: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The result and what the backward pass needs: Y and α of every step (empty without ``keep``)."""
+    from plap.kernels import fused  # noqa: PLC0415  (Numba takes a second to import)
+
+    saved = fused.forward(
+        x.detach(), indptr, indices, weight.contiguous(), p.contiguous(), mu.contiguous(), K, omega, eps, keep
+    )
+    result = saved.result
+    if result.shape != x.shape:
+        result = result[..., : x.shape[2]].contiguous()
+    if not keep:
+        return result, x.new_empty(0), x.new_empty(0)
+    return result, saved.history, saved.alphas
+
+
+@_forward.register_fake
+def _forward_fake(
+    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, p: Tensor, mu: Tensor,
+    K: int, omega: float, eps: float, keep: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    from plap.kernels.fused import padded  # noqa: PLC0415
+
+    runs, nodes, channels = x.shape
+    result = x.new_empty(runs, nodes, channels)
+    if not keep:
+        return result, x.new_empty(0), x.new_empty(0)
+    return result, x.new_empty(K, runs, nodes, padded(channels)), x.new_empty(K, runs, nodes)
+
+
+@torch.library.custom_op("plap::fused_backward", mutates_args=())
+def _backward(
+    grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, indptr: Tensor, indices: Tensor,
+    weight: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool, want_p: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """Cotangents of x, weight (empty unless wanted), p (meaningless unless wanted) and mu."""
+    from plap.kernels import fused  # noqa: PLC0415
+
+    saved = fused.Saved(history.contiguous(), alphas.contiguous(), fused.pad(result, history.shape[-1]))
+    gradients = fused.backward(
+        grad, saved, indptr, indices, weight.contiguous(), p.contiguous(), mu.contiguous(), omega, eps,
+        want_weight=want_weight, want_p=want_p,
+    )  # fmt: skip
+    gw = weight.new_empty(0) if gradients.weight is None else gradients.weight
+    return gradients.x.contiguous(), gw, gradients.p, gradients.mu
+
+
+@_backward.register_fake
+def _backward_fake(
+    grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, indptr: Tensor, indices: Tensor,
+    weight: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool, want_p: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    gw = torch.empty_like(weight) if want_weight else weight.new_empty(0)
+    gx = grad.new_empty(grad.shape)
+    return gx, gw, torch.empty_like(p), torch.empty_like(mu)
+
+
+def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+    _, indptr, indices, weight, p, mu, _, omega, eps, _ = inputs
+    result, history, alphas = output
+    ctx.save_for_backward(result, history, alphas, indptr, indices, weight, p, mu)
+    ctx.omega, ctx.eps = omega, eps
+    ctx.set_materialize_grads(False)
+
+
+def _pull_back(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
+    nothing = (None,) * 10
+    if grad is None:
+        return nothing
+    _, _, _, need_weight, need_p, need_mu, *_ = ctx.needs_input_grad
+    gx, gw, gp, gmu = _backward(grad, *ctx.saved_tensors, ctx.omega, ctx.eps, need_weight, need_p)
+    gradients = (gw if need_weight else None, gp if need_p else None, gmu if need_mu else None)
+    return (gx, None, None, *gradients, *nothing[6:])
+
+
+def _refuse_second_derivative(ctx: Any, *_: Any) -> None:
+    raise NotImplementedError(_SECOND_DERIVATIVE)
+
+
+torch.library.register_autograd("plap::fused_forward", _pull_back, setup_context=_save_for_backward)
+torch.library.register_autograd("plap::fused_backward", _refuse_second_derivative)
+
+
+def _as_runs(value: Tensor, dim: int | None, batch: int, runs: int, axis: int) -> Tensor:
+    """A batch axis folded into the runs axis, which is axis ``axis`` of an unbatched value."""
+    value = value.unsqueeze(axis) if dim is None else value.movedim(dim, axis)
+    shape = list(value.shape)
+    shape[axis] = batch
+    return value.expand(shape).flatten(axis, axis + 1)
+
+
+@_forward.register_vmap
+def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+    x, indptr, indices, weight, p, mu, K, omega, eps, keep = args
+    if any(in_dims[k] is not None for k in (1, 2, 3)):
+        return _one_by_one(_forward, info, in_dims, args)
+    runs = x.shape[0 if in_dims[0] is None else 1 if in_dims[0] == 0 else 0]
+    x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, runs, 0) for k in (0, 4, 5))
+    result, history, alphas = _forward(x, indptr, indices, weight, p, mu, K, omega, eps, keep)
+    split = (info.batch_size, -1)
+    if not keep:
+        return (result.unflatten(0, split), history, alphas), (0, None, None)
+    return (result.unflatten(0, split), history.unflatten(1, split), alphas.unflatten(1, split)), (0, 1, 1)
+
+
+@_backward.register_vmap
+def _backward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+    want_weight = args[11]
+    if want_weight or any(in_dims[k] is not None for k in (4, 5, 6)):
+        return _one_by_one(_backward, info, in_dims, args)
+    axes = {0: 0, 1: 0, 2: 1, 3: 1, 7: 0, 8: 0}
+    folded = [
+        _as_runs(value, in_dims[k], info.batch_size, 0, axes[k]) if k in axes else value
+        for k, value in enumerate(args)
+    ]
+    gx, gw, gp, gmu = _backward(*folded)
+    split = (info.batch_size, -1)
+    return (gx.unflatten(0, split), gw, gp.unflatten(0, split), gmu.unflatten(0, split)), (0, None, 0, 0)
+
+
+def _one_by_one(op: Any, info: Any, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> tuple[Any, Any]:
+    """Call ``op`` once for each element of the batch: every element has a graph or weights of its own."""
+    outputs = [
+        op(*(a if d is None else a.select(d, k) for a, d in zip(args, in_dims, strict=True)))
+        for k in range(info.batch_size)
+    ]
+    stacked = tuple(torch.stack(column) for column in zip(*outputs, strict=True))
+    return stacked, (0,) * len(stacked)

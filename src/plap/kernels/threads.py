@@ -1,0 +1,60 @@
+"""Run a compiled task loop on PyTorch's own threads.
+
+Numba's thread pool beside PyTorch's would be two pools that spin on the same cores and take them from each
+other for a scheduler's quantum at a time. PyTorch's OpenMP runtime is already in the process, so its entry
+point for a parallel region is called directly; where there is none, Python threads do the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+import torch
+
+_RUNTIMES = ("libgomp", "libiomp5", "libomp")
+
+TaskLoop = Callable[[int], None]
+"""A C function of one pointer that takes tasks from a shared counter until none is left."""
+
+
+def run(loop: TaskLoop, address: int, argument: int, threads: int) -> None:
+    """Call ``loop(argument)`` once on each of ``threads`` threads and wait for all of them.
+
+    ``loop`` is a ctypes function (it releases the GIL) and ``address`` where its code is.
+    """
+    fork = _openmp_fork()
+    if threads == 1:
+        loop(argument)
+    elif fork is not None:
+        fork(address, argument, threads, 0)
+    else:
+        for done in [_pool(threads).submit(loop, argument) for _ in range(threads)]:
+            done.result()
+
+
+def count(work: int, grain: int) -> int:
+    """How many of PyTorch's threads are worth waking for ``work`` units, ``grain`` of them a thread."""
+    return max(1, min(torch.get_num_threads(), work // grain))
+
+
+@cache
+def _openmp_fork() -> Callable[[int, int, int, int], None] | None:
+    """``GOMP_parallel`` of the runtime that PyTorch loaded; LLVM's and Intel's runtimes have it too."""
+    library = Path(torch.__file__).parent / "lib"
+    for name in _RUNTIMES:
+        for path in sorted(library.glob(f"{name}*")):
+            fork = getattr(ctypes.CDLL(str(path)), "GOMP_parallel", None)
+            if fork is not None:
+                fork.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint)
+                fork.restype = None
+                return fork  # type: ignore[no-any-return]
+    return None
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="plap")

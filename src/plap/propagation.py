@@ -1,0 +1,198 @@
+"""p-Laplacian message passing (Eq. 10-15): the one place where arguments are checked and a backend chosen."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.kernels import dense, fused_op, torch_ops
+
+Backend = Literal["auto", "torch", "fused", "dense"]
+Variant = torch_ops.Variant
+Kernel = Callable[[Tensor, Graph, Tensor, Tensor, int, float, float | None], Tensor]
+
+_KERNELS: dict[str, Kernel] = {
+    "dense": dense.propagate,
+    "torch": torch_ops.propagate,
+    "fused": fused_op.propagate,
+}
+
+
+def propagate(
+    x: Tensor,
+    graph: Graph,
+    p: float | Tensor,
+    mu: float | Tensor,
+    K: int = 4,
+    *,
+    omega: float = 1.0,
+    eps: float | None = None,
+    variant: Variant = "paper",
+    backend: Backend = "auto",
+) -> Tensor:
+    r"""Take K steps of p-Laplacian message passing from F(0) = x (Eq. 11-13).
+
+    .. math::
+        F_i^{(k+1)} = \alpha_i \sum_j \frac{M_{ij}}{\sqrt{D_i D_j}} F_j^{(k)} + \beta_i X_i, \qquad
+        M_{ij} = W_{ij} \Big\| \sqrt{\tfrac{W_{ij}}{D_i}} F_i - \sqrt{\tfrac{W_{ij}}{D_j}} F_j \Big\|^{p-2},
+
+    with :math:`\alpha_i = 1 / (\sum_j M_{ij} / D_i + 2\mu/p)` and :math:`\beta_i = 2\mu\alpha_i/p`. A node
+    without edges keeps its input. For p = 2 this is the linear recursion of Eq. 10.
+
+    The result is differentiable in x, in the edge weights, in mu and in p, and its gradients are finite also
+    where neighbours are equal. For p ≠ 2 the meaning of mu depends on the scale of the features:
+    F(cx; mu) = c F(x; mu c^(2−p)).
+
+    Parameters
+    ----------
+    x : Tensor, shape [N, C] or [R, N, C], float32 or float64
+        Features, or those of R independent runs over one graph.
+    graph : Graph
+        On the same device as x.
+    p : float or Tensor, at least 1
+        A number, or for R runs a tensor of shape [R].
+    mu : float or Tensor, positive
+        How strongly the result is held to x; a number, or a tensor of shape [R].
+    K : int, at least 1
+    omega : float in (0, 2)
+        Damping: F ← (1 − omega) F + omega F'. The paper has 1.
+    eps : float, optional
+        By default two rows that are equal up to rounding do not interact (M_ij = 0, the paper's rule). With
+        ``eps`` the gradient's norm is taken as at least eps instead, for p ≤ 2: M_ij = W_ij max(‖∇F‖, eps)^(p-2).
+    variant : {"paper", "published"}
+        "published" takes α of the sending node and doubles β as the code of 2022 did; only to compare with
+        its numbers.
+    backend : {"auto", "fused", "torch", "dense"}
+        "fused" is for the CPU and keeps nothing of size edges × channels; "torch" is plain PyTorch on any
+        device and twice differentiable; "dense" builds N × N matrices and is there to check the others.
+        "auto" takes "fused" wherever it can.
+
+    Returns
+    -------
+    Tensor of the shape of x
+
+    Examples
+    --------
+    Two nodes and an edge: D = 1, so for p = 2 and mu = 1 a step averages a node with its neighbour.
+
+    >>> import torch, plap
+    >>> g = plap.Graph.from_edges([(0, 1)], num_nodes=3)
+    >>> x = torch.tensor([[1.0], [3.0], [5.0]])
+    >>> plap.propagate(x, g, p=2, mu=1, K=1)
+    tensor([[2.], [2.], [5.]])
+    """
+    settings = _check(x, graph, p, mu, K, omega, eps, variant)
+    kernel = _choose(x, backend, variant)
+    runs = x if x.ndim == 3 else x.unsqueeze(0)
+    result = kernel(runs, graph, *settings, omega, eps)
+    return result if x.ndim == 3 else result.squeeze(0)
+
+
+def aggregation_weights(
+    x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, *, eps: float | None = None
+) -> Tensor:
+    """α D^-1/2 M D^-1/2 of the step that starts from x: how much each stored entry counts.
+
+    Returns
+    -------
+    Tensor, shape [entries] or [R, entries]
+        In the order of ``graph.edge_index``.
+
+    Examples
+    --------
+    >>> import torch, plap
+    >>> g = plap.Graph.from_edges([(0, 1)])
+    >>> plap.aggregation_weights(torch.tensor([[1.0], [3.0]]), g, p=2, mu=1)
+    tensor([0.5000, 0.5000])
+    """
+    settings = _check(x, graph, p, mu, 1, 1.0, eps, "paper")
+    runs = x if x.ndim == 3 else x.unsqueeze(0)
+    weights = torch_ops.aggregation_weights(runs, graph, settings.p, settings.mu, eps)
+    return weights if x.ndim == 3 else weights.squeeze(0)
+
+
+class _Settings(NamedTuple):
+    p: Tensor
+    mu: Tensor
+    K: int
+
+
+def _check(
+    x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, K: int, omega: float, eps: float | None,
+    variant: str,
+) -> _Settings:  # fmt: skip
+    """Refuse what has no meaning, naming the argument; p and mu come back as one number a run."""
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    if x.ndim not in (2, 3):
+        raise InputError(f"x must have shape [N, C] or [R, N, C], not {list(x.shape)}")
+    if x.shape[-2] != graph.num_nodes:
+        raise InputError(f"x has {x.shape[-2]} rows but graph has {graph.num_nodes} nodes")
+    if x.dtype not in (torch.float32, torch.float64):
+        raise InputError(f"x must be float32 or float64, not {x.dtype}")
+    if x.device != graph.device:
+        raise InputError(f"x is on {x.device} but graph is on {graph.device}")
+    if isinstance(K, bool) or not isinstance(K, numbers.Integral) or K < 1:
+        raise InputError(f"K must be an integer of 1 or more, not {K!r}")
+    if not 0 < omega < 2:
+        raise InputError(f"omega must lie between 0 and 2, not {omega!r}")
+    if eps is not None and not (eps > 0 and math.isfinite(eps)):
+        raise InputError(f"eps must be positive and finite, not {eps!r}")
+    if variant not in get_args(Variant):
+        raise InputError(f"variant must be one of {', '.join(get_args(Variant))}, not {variant!r}")
+    if not torch.compiler.is_compiling() and not _in_transform(x) and not bool(torch.isfinite(x).all()):
+        where = (~torch.isfinite(x)).nonzero()[0].tolist()
+        raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
+    runs = x.shape[0] if x.ndim == 3 else 1
+    return _Settings(_per_run("p", p, runs, x, least=1.0), _per_run("mu", mu, runs, x, least=None), int(K))
+
+
+def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: float | None) -> Tensor:
+    """``value`` as a tensor of shape [runs]: at least ``least``, or positive where ``least`` is None."""
+    if not isinstance(value, Tensor):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
+            raise InputError(f"{name} must be a number or a tensor, not {value!r}")
+        value = torch.tensor(float(value), dtype=torch.float64, device=x.device)
+    if value.ndim > 1 or (value.ndim == 1 and value.shape[0] not in (1, runs)):
+        raise InputError(f"{name} must be a number or have shape [{runs}], not {list(value.shape)}")
+    if not value.is_floating_point():
+        value = value.double()
+    if not torch.compiler.is_compiling() and not _in_transform(value):
+        allowed = (value > 0 if least is None else value >= least) & torch.isfinite(value)
+        if not bool(allowed.all()):
+            first = float(value.detach().reshape(-1)[int((~allowed.reshape(-1)).nonzero()[0])])
+            wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
+            raise InputError(f"{name} must be {wanted}, not {first:g}")
+    return value.reshape(-1).expand(runs)
+
+
+def _in_transform(value: Tensor) -> bool:
+    """Whether ``value`` stands for many (vmap) or for none (fake, meta), so that it cannot be looked at."""
+    return torch._C._functorch.is_batchedtensor(value) or value.device.type == "meta"
+
+
+def _choose(x: Tensor, backend: str, variant: str) -> Kernel:
+    if backend not in get_args(Backend):
+        raise InputError(f"backend must be one of {', '.join(get_args(Backend))}, not {backend!r}")
+    if variant == "published":
+        if backend in ("fused", "dense"):
+            raise InputError(f"variant 'published' needs backend 'torch', not {backend!r}")
+        return _published
+    if backend == "fused" and x.device.type != "cpu":
+        raise InputError(f"backend 'fused' needs x on the CPU, not on {x.device}")
+    if backend == "auto":
+        backend = "fused" if x.device.type == "cpu" else "torch"
+    return _KERNELS[backend]
+
+
+def _published(
+    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None
+) -> Tensor:
+    return torch_ops.propagate(x, graph, p, mu, K, omega, eps, "published")
