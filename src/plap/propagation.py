@@ -174,8 +174,8 @@ def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: floa
 
 
 def _in_transform(value: Tensor) -> bool:
-    """Whether ``value`` stands for many (vmap) or for none (fake, meta), so that it cannot be looked at."""
-    return torch._C._functorch.is_batchedtensor(value) or value.device.type == "meta"
+    """Whether ``value`` stands for many (torch.func) or for none (meta), so that it cannot be looked at."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(value) or value.device.type == "meta"
 
 
 def _choose(x: Tensor, backend: str, variant: str) -> Kernel:

@@ -1,0 +1,52 @@
+"""What PyG users pass as a graph, made into a :class:`plap.Graph`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.nn.memo import Memo
+
+GraphLike = Graph | Tensor
+
+
+class GraphArgument:
+    """Turns ``edge_index`` and ``edge_weight`` into a graph, once for each pair of tensors.
+
+    With ``cached`` the graph of an ``edge_index`` is remembered until that tensor is changed or freed.
+    Weights that require gradients are never cached: their graph is part of the autograd graph.
+    """
+
+    def __init__(self, cached: bool) -> None:
+        self.cached = cached
+        self._graphs: Memo[tuple[Tensor | None, int, int, Graph]] = Memo()
+
+    def __call__(self, edges: GraphLike, weight: Tensor | None, num_nodes: int) -> Graph:
+        """The graph of ``edges``: a Graph, [2, E] indices, an ``EdgeIndex``, or a sparse N × N matrix."""
+        if isinstance(edges, Graph):
+            if weight is not None:
+                raise InputError("edge_weight must not be given with a plap.Graph, which has its own weights")
+            return edges
+        if not isinstance(edges, Tensor):
+            raise InputError(f"edge_index must be a tensor or a plap.Graph, not {type(edges).__name__}")
+        differentiable = weight is not None and weight.requires_grad
+        if not self.cached or differentiable or torch.compiler.is_compiling():
+            return _build(edges, weight, num_nodes)
+        version = 0 if weight is None else weight._version
+        known = self._graphs.get(edges, lambda: (weight, version, num_nodes, _build(edges, weight, num_nodes)))
+        if known[0] is not weight or known[1:3] != (version, num_nodes):
+            self._graphs = Memo()
+            return self(edges, weight, num_nodes)
+        return known[3]
+
+
+def _build(edges: Tensor, weight: Tensor | None, num_nodes: int) -> Graph:
+    if edges.layout == torch.strided:
+        return Graph.from_edge_index(edges, weight, num_nodes)
+    if weight is not None:
+        raise InputError("edge_weight must not be given with a sparse matrix, which has its own weights")
+    if edges.shape[0] != num_nodes:
+        raise InputError(f"the sparse matrix has {edges.shape[0]} rows but x has {num_nodes}")
+    return Graph.from_torch_sparse(edges)

@@ -1,0 +1,90 @@
+"""A linear layer that multiplies sparse features as sparse."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.nn.memo import Memo
+
+Features = Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix
+
+_PAIRS: Memo[tuple[Tensor, Tensor]] = Memo()
+
+
+class FeatureLinear(torch.nn.Linear):
+    """``torch.nn.Linear`` that also takes a torch sparse or SciPy feature matrix.
+
+    Bag-of-words features are about 1 % full: the dense product would be most of a training epoch. The
+    transpose, which the backward pass needs, is made once for each feature matrix.
+
+    Shapes: features [N, in] (or dense [..., in]) → [N, out].
+
+    Examples
+    --------
+    >>> import torch, scipy.sparse, plap
+    >>> layer = plap.nn.FeatureLinear(2, 1, bias=False)
+    >>> _ = torch.nn.init.ones_(layer.weight)
+    >>> layer(scipy.sparse.csr_array([[1.0, 2.0], [0.0, 4.0]])).tolist()
+    [[3.0], [4.0]]
+    """
+
+    def forward(self, features: Features) -> Tensor:
+        """Features times the transposed weight, plus the bias."""
+        if isinstance(features, Tensor) and features.layout == torch.strided:
+            return super().forward(features)
+        product = sparse_product(features, self.weight.t())
+        return product if self.bias is None else product + self.bias
+
+
+def sparse_product(features: Features, matrix: Tensor) -> Tensor:
+    """Sparse features [N, F] times a dense matrix [F, C]; differentiable in the matrix."""
+    if features.shape[1] != matrix.shape[0]:
+        raise InputError(f"features have {features.shape[1]} columns, not {matrix.shape[0]}")
+    forward, transposed = _PAIRS.get(features, lambda: _with_transpose(features, matrix))
+    if forward.dtype != matrix.dtype or forward.device != matrix.device:
+        forward = forward.to(matrix.device, matrix.dtype)
+        transposed = transposed.to(matrix.device, matrix.dtype)
+    result: Tensor = _SparseProduct.apply(forward, transposed, matrix)
+    return result
+
+
+class _SparseProduct(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, transposed: Tensor, matrix: Tensor) -> Tensor:
+        ctx.save_for_backward(transposed)
+        return features @ matrix.contiguous()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:  # type: ignore[override]
+        (transposed,) = ctx.saved_tensors
+        return None, None, transposed @ grad.contiguous()
+
+
+def _with_transpose(features: Features, like: Tensor) -> tuple[Tensor, Tensor]:
+    if isinstance(features, Tensor):
+        csr = features.to_sparse_csr()
+        parts = (csr.values().cpu().numpy(), csr.col_indices().cpu().numpy(), csr.crow_indices().cpu().numpy())
+        matrix = scipy.sparse.csr_array(parts, shape=tuple(csr.shape))
+    else:
+        matrix = scipy.sparse.csr_array(features)
+    dtype = like.dtype
+    return _to_torch(matrix, dtype, like.device), _to_torch(matrix.T.tocsr(), dtype, like.device)
+
+
+def _to_torch(matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device) -> Tensor:
+    # 32-bit indices of both arrays: the product with 64-bit ones is many times slower on large matrices
+    index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 - 1 else np.int64
+    return torch.sparse_csr_tensor(
+        torch.from_numpy(matrix.indptr.astype(index)),
+        torch.from_numpy(matrix.indices.astype(index)),
+        torch.from_numpy(np.ascontiguousarray(matrix.data)).to(dtype),
+        matrix.shape,
+        device=device,
+        check_invariants=False,
+    )

@@ -1,0 +1,156 @@
+"""p-Laplacian message passing as a layer."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, overload
+
+import torch
+from torch import Tensor
+from torch.nn import Linear, Parameter
+from torch.nn.functional import softplus
+
+from plap.errors import InputError
+from plap.nn.graph_argument import GraphArgument, GraphLike
+from plap.propagation import Backend, aggregation_weights, propagate
+
+AggregationWeights = tuple[Tensor, Tensor]
+
+
+class PLaplacianConv(torch.nn.Module):
+    r"""The p-Laplacian message passing of `"p-Laplacian Based Graph Neural Networks"
+    <https://proceedings.mlr.press/v162/fu22e.html>`_ (Fu, Zhao, Bian, ICML 2022), then a linear map.
+
+    .. math::
+        F^{(0)} = X, \quad
+        F^{(k+1)} = \alpha^{(k)} D^{-1/2} M^{(k)} D^{-1/2} F^{(k)} + \beta^{(k)} X, \quad
+        X' = F^{(K)} \Theta + b
+
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    p : float, at least 1
+        p < 2 trusts edges between similar nodes, p > 2 edges between different ones.
+    mu : float, positive
+        How strongly the result is held to the input.
+    K : int
+        Steps. Few undamped steps keep both ends of the spectrum; many keep the low end only.
+    bias : bool
+    cached : bool
+        Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
+    learn_p, learn_mu : bool
+        Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3) and μ = softplus(·) with the rest.
+    omega, eps, backend :
+        As in :func:`plap.propagate`.
+
+    Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
+    :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
+
+    Examples
+    --------
+    >>> import torch, plap
+    >>> conv = plap.nn.PLaplacianConv(16, 7, p=1.5, mu=0.1, K=4)
+    >>> conv
+    PLaplacianConv(16, 7, p=1.5, mu=0.1, K=4)
+    >>> edge_index = torch.tensor([[0, 1, 2], [1, 2, 0]])
+    >>> conv(torch.randn(3, 16), edge_index).shape
+    torch.Size([3, 7])
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        p: float = 1.5,
+        mu: float = 0.1,
+        K: int = 4,
+        *,
+        bias: bool = True,
+        cached: bool = True,
+        learn_p: bool = False,
+        learn_mu: bool = False,
+        omega: float = 1.0,
+        eps: float | None = None,
+        backend: Backend = "auto",
+    ) -> None:
+        super().__init__()
+        if learn_p and not 1 < p < 3:
+            raise InputError(f"p must lie between 1 and 3 to be learned, not {p!r}")
+        if learn_mu and not mu > 0:
+            raise InputError(f"mu must be positive, not {mu!r}")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.K, self.omega, self.eps, self.backend = K, omega, eps, backend
+        self._start = (p, mu)
+        self._raw_p = Parameter(torch.empty(())) if learn_p else None
+        self._raw_mu = Parameter(torch.empty(())) if learn_mu else None
+        self._graph = GraphArgument(cached)
+        self.lin = Linear(in_channels, out_channels, bias=bias)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the linear map anew; set learned p and mu back to where they started."""
+        self.lin.reset_parameters()
+        p, mu = self._start
+        with torch.no_grad():
+            if self._raw_p is not None:
+                self._raw_p.fill_(torch.logit(torch.tensor((p - 1) / 2, dtype=torch.float64)))
+            if self._raw_mu is not None:
+                self._raw_mu.fill_(mu + math.log(-math.expm1(-mu)))
+
+    @property
+    def p(self) -> float | Tensor:
+        """The exponent, a tensor if it is learned."""
+        return self._start[0] if self._raw_p is None else 1 + 2 * self._raw_p.sigmoid()
+
+    @property
+    def mu(self) -> float | Tensor:
+        """The weight of the input, a tensor if it is learned."""
+        return self._start[1] if self._raw_mu is None else softplus(self._raw_mu)
+
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: GraphLike,
+        edge_weight: Tensor | None = ...,
+        *,
+        return_aggregation_weights: Literal[False] = ...,
+    ) -> Tensor: ...
+
+    @overload
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: GraphLike,
+        edge_weight: Tensor | None = ...,
+        *,
+        return_aggregation_weights: Literal[True],
+    ) -> tuple[Tensor, AggregationWeights]: ...
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: GraphLike,
+        edge_weight: Tensor | None = None,
+        *,
+        return_aggregation_weights: bool = False,
+    ) -> Tensor | tuple[Tensor, AggregationWeights]:
+        """Propagate x and map it; with the last step's weights as (edge_index, α D^-1/2 M D^-1/2) if asked."""
+        if x.layout != torch.strided:
+            x = x.to_dense()
+        graph = self._graph(edge_index, edge_weight, x.shape[-2])
+        p, mu = self.p, self.mu
+        options = {"omega": self.omega, "eps": self.eps}
+        if not return_aggregation_weights:
+            return self.lin(propagate(x, graph, p, mu, self.K, backend=self.backend, **options))  # type: ignore[arg-type, no-any-return]
+        before = x
+        if self.K > 1:
+            before = propagate(x, graph, p, mu, self.K - 1, backend=self.backend, **options)  # type: ignore[arg-type]
+        weights = aggregation_weights(before, graph, p, mu, eps=self.eps)
+        out = self.lin(propagate(x, graph, p, mu, self.K, backend=self.backend, **options))  # type: ignore[arg-type]
+        return out, (graph.edge_index, weights)
+
+    def __repr__(self) -> str:
+        p = f"{float(self.p):g}" + (" learned" if self._raw_p is not None else "")
+        mu = f"{float(self.mu):g}" + (" learned" if self._raw_mu is not None else "")
+        return f"PLaplacianConv({self.in_channels}, {self.out_channels}, p={p}, mu={mu}, K={self.K})"
