@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.coalesce import Reduction, merge_directions, merge_duplicates, sorted_entries
+from plap.coalesce import MAX_NODES, Reduction, symmetric_rows
 from plap.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,9 +69,7 @@ class Graph:
     """Weighted degrees D_i = Σ_j W_ij, 0 for a node without edges."""
 
     def __post_init__(self) -> None:
-        total = torch.zeros(self.num_nodes, dtype=torch.float64, device=self.weight.device)
-        total = total.index_add(0, self.receivers(), self.weight.double())
-        object.__setattr__(self, "degree", total.to(self.weight.dtype))
+        object.__setattr__(self, "degree", self._degree())
 
     @classmethod
     def from_edge_index(
@@ -104,25 +102,18 @@ class Graph:
         source, target = _endpoints(edge_index)
         n = _count_nodes(source, target, num_nodes)
         weight = _weights(edge_weight, source.size)
-        loop = source == target
-        loops = int(loop.sum())
-        if loops and self_loops == "drop":
-            keep = np.flatnonzero(~loop)
-            source, target, weight = source[keep], target[keep], weight[torch.from_numpy(keep)]
-        reduction = _REDUCTIONS[symmetrize]
-        entries = sorted_entries(target, source, weight, n)
-        entries, duplicates = merge_duplicates(entries, reduction)
-        entries, one_way, symmetrized = merge_directions(entries, reduction)
-        index_type = np.int32 if max(n, entries.row.size) < 2**31 - 1 else np.int64
-        indptr = np.zeros(n + 1, dtype=index_type)
-        np.cumsum(np.bincount(entries.row, minlength=n), out=indptr[1:])
-        info = GraphInfo(edge_index.shape[1], loops, duplicates, one_way, symmetrize, symmetrized)
-        graph = cls(
-            torch.from_numpy(indptr),
-            torch.from_numpy(entries.col.astype(index_type, copy=False)),
-            entries.weight.contiguous(),
-            info,
+        rows = symmetric_rows(
+            source, target, weight, n, _REDUCTIONS[symmetrize], drop_loops=self_loops == "drop"
         )
+        info = GraphInfo(
+            edge_index.shape[1],
+            rows.self_loops,
+            rows.duplicates,
+            rows.one_way,
+            symmetrize,
+            rows.symmetrized,
+        )
+        graph = cls(torch.from_numpy(rows.indptr), torch.from_numpy(rows.indices), rows.weight, info)
         return graph.to(edge_index.device)
 
     @classmethod
@@ -136,7 +127,10 @@ class Graph:
         self_loops: SelfLoops = "drop",
     ) -> Graph:
         """Build a graph from an edge list: anything NumPy makes an [E, 2] integer array of."""
-        array = np.asarray(edges)
+        try:
+            array = np.asarray(edges)
+        except ValueError:
+            raise InputError("edges must have shape [E, 2], and its rows differ in length") from None
         if array.size == 0:
             array = np.zeros((0, 2), dtype=np.int64)
         if array.ndim != 2 or array.shape[1] != 2:
@@ -146,7 +140,7 @@ class Graph:
         if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max(initial=0) >= 2**63:
             raise InputError("edges holds an index of 2^63 or more")
         edge_index = torch.from_numpy(np.ascontiguousarray(array.T).astype(np.int64, copy=False))
-        edge_weight = None if weight is None else torch.from_numpy(np.ascontiguousarray(np.asarray(weight)))
+        edge_weight = None if weight is None else _weight_tensor(np.asarray(weight))
         return cls.from_edge_index(
             edge_index, edge_weight, num_nodes, symmetrize=symmetrize, self_loops=self_loops
         )
@@ -163,10 +157,9 @@ class Graph:
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise InputError(f"matrix must be square, not of shape {tuple(matrix.shape)}")
         coo = matrix.tocoo()
-        data = coo.data.astype(np.float32) if coo.data.dtype.kind in "biu" else np.ascontiguousarray(coo.data)
         return cls.from_edge_index(
             torch.from_numpy(np.stack([coo.row, coo.col])),
-            torch.from_numpy(data),
+            _weight_tensor(coo.data),
             matrix.shape[0],
             symmetrize=symmetrize,
             self_loops=self_loops,
@@ -189,16 +182,13 @@ class Graph:
         edges = [(position[u], position[v]) for u, v in graph.edges()]
         weights = None
         if weight is not None:
-            values = [value for _, _, value in graph.edges(data=weight, default=1.0)]
-            weights = np.asarray(values, dtype=np.float64)
+            weights = np.array([_attribute(*edge) for edge in graph.edges(data=weight, default=1.0)])
         return cls.from_edges(
             edges, weights, graph.number_of_nodes(), symmetrize=symmetrize, self_loops=self_loops
         )
 
     @classmethod
-    def from_pyg(
-        cls, data: Data, *, symmetrize: Symmetrize = "max", self_loops: SelfLoops = "drop"
-    ) -> Graph:
+    def from_pyg(cls, data: Data, *, symmetrize: Symmetrize = "max", self_loops: SelfLoops = "drop") -> Graph:
         """Build a graph from a PyG ``Data``: its ``edge_index``, ``edge_weight`` if any, ``num_nodes``."""
         if data.edge_index is None:
             raise InputError("data.edge_index is missing")
@@ -217,7 +207,7 @@ class Graph:
         """Build a graph from a square torch sparse CSR, CSC or COO matrix, entry (i, j) being i → j."""
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise InputError(f"matrix must be square, not of shape {tuple(matrix.shape)}")
-        coo = matrix.to_sparse_coo().coalesce()
+        coo = matrix.to_sparse(layout=torch.sparse_coo).coalesce()
         return cls.from_edge_index(
             coo.indices(), coo.values(), matrix.shape[0], symmetrize=symmetrize, self_loops=self_loops
         )
@@ -258,8 +248,13 @@ class Graph:
     def digest(self) -> str:
         """SHA-256 over structure and weights: equal graphs have equal digests, on every device."""
         sha = hashlib.sha256(f"plap.Graph/1 {self.num_nodes} {self.num_entries}".encode())
-        for tensor, dtype in ((self.indptr, torch.int64), (self.indices, torch.int64), (self.weight, torch.float64)):
-            for chunk in tensor.detach().split(1 << 22):
+        for tensor, dtype in (
+            (self.indptr, torch.int64),
+            (self.indices, torch.int64),
+            (self.weight, torch.float64),
+        ):
+            for start in range(0, tensor.shape[0], 1 << 22):
+                chunk = tensor.detach()[start : start + (1 << 22)]
                 sha.update(chunk.to("cpu", dtype).numpy().tobytes())
         return sha.hexdigest()
 
@@ -268,6 +263,18 @@ class Graph:
         counts = (self.indptr[1:] - self.indptr[:-1]).long()
         nodes = torch.arange(self.num_nodes, device=counts.device)
         return torch.repeat_interleave(nodes, counts, output_size=self.num_entries)
+
+    def _degree(self) -> Tensor:
+        """Row sums in float64; on the CPU and without gradients, no array of entries is made for them."""
+        weight = self.weight
+        if weight.requires_grad or weight.device.type != "cpu":
+            total = torch.zeros(self.num_nodes, dtype=torch.float64, device=weight.device)
+            return total.index_add(0, self.receivers(), weight.double()).to(weight.dtype)
+        starts = self.indptr.numpy()
+        filled = starts[:-1] < starts[1:]
+        sums = np.zeros(self.num_nodes)
+        sums[filled] = np.add.reduceat(weight.numpy(), starts[:-1][filled], dtype=np.float64)
+        return torch.from_numpy(sums).to(weight.dtype)
 
     def to(self, device: torch.device | str) -> Graph:
         """Return the graph on another device; the same object if it is there already."""
@@ -293,16 +300,19 @@ class Graph:
         return replace(rebuilt, info=self.info)
 
     def __repr__(self) -> str:
+        if self.device.type == "meta":
+            return f"Graph({self.num_nodes} nodes, meta)"
         isolated = int((self.indptr[1:] == self.indptr[:-1]).sum())
         weighted = bool((self.weight != 1).any())
         kept = self.num_self_loops
+        dropped = 0 if kept else self.info.self_loops
         parts = [
             f"{self.num_nodes} nodes",
             f"{self.num_edges} edges",
             "weighted" if weighted else "unweighted",
             f"{isolated} isolated" if isolated else "",
             f"{_plural(kept, 'self-loop')}" if kept else "",
-            f"dropped {_plural(self.info.self_loops, 'self-loop')}" if self.info.self_loops and not kept else "",
+            f"dropped {_plural(dropped, 'self-loop')}" if dropped else "",
             f"merged {_plural(self.info.duplicates, 'duplicate')}" if self.info.duplicates else "",
             "made undirected" if self.info.symmetrized else "",
             str(self.device) if self.device.type != "cpu" else "",
@@ -312,6 +322,23 @@ class Graph:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _weight_tensor(values: np.ndarray) -> Tensor:
+    """A tensor of what NumPy calls real numbers; integers as float32."""
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"weight must hold real numbers, not {values.dtype}")
+    dtype = np.float64 if values.dtype.kind == "f" and values.dtype.itemsize >= 8 else np.float32
+    return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
+
+
+def _attribute(source: object, target: object, value: object) -> float:
+    """Weight of one NetworkX edge."""
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        edge = (source, target)
+        raise InputError(f"weight must be a number on every edge, not {value!r} on {edge}") from None
 
 
 def _check_choice(name: str, value: str, choices: object) -> None:
@@ -328,6 +355,8 @@ def _endpoints(edge_index: Tensor) -> tuple[np.ndarray, np.ndarray]:
     if edge_index.dtype.is_floating_point or edge_index.dtype.is_complex or edge_index.dtype == torch.bool:
         raise InputError(f"edge_index must hold integer node indices, not {edge_index.dtype}")
     array = edge_index.detach().as_subclass(Tensor).cpu().numpy()
+    if array.dtype == np.uint64:
+        array = array.astype(np.int64)  # what overflows is negative then, and refused as such
     return array[0], array[1]
 
 
@@ -338,6 +367,13 @@ def _count_nodes(source: np.ndarray, target: np.ndarray, num_nodes: int | None) 
             at = int(np.argmax(index < 0))
             raise InputError(f"edge_index[{row}, {at}] = {index[at]} is negative")
     largest = max((int(index.max()) for index in (source, target) if index.size), default=-1)
+    if largest >= MAX_NODES:
+        row = int(source.max() < MAX_NODES)
+        index = (source, target)[row]
+        at = int(np.argmax(index >= MAX_NODES))
+        raise InputError(
+            f"edge_index[{row}, {at}] = {index[at]} is too large: nodes are numbered from 0 to 2^31 - 1"
+        )
     if num_nodes is None:
         return largest + 1
     if isinstance(num_nodes, bool) or not isinstance(num_nodes, int | np.integer) or num_nodes < 0:
@@ -349,13 +385,17 @@ def _count_nodes(source: np.ndarray, target: np.ndarray, num_nodes: int | None) 
                 raise InputError(
                     f"edge_index[{row}, {at}] = {index[at]} is out of range: num_nodes is {num_nodes}"
                 )
+    if num_nodes > MAX_NODES:
+        raise InputError(f"num_nodes = {num_nodes} is too large: a graph has at most 2^31 nodes")
     return int(num_nodes)
 
 
-def _weights(edge_weight: Tensor | None, count: int) -> Tensor:
-    """Weights on the CPU, checked; ones if none are given."""
+def _weights(edge_weight: Tensor | None, count: int) -> Tensor | None:
+    """Weights on the CPU, checked."""
     if edge_weight is None:
-        return torch.ones(count, dtype=torch.float32)
+        return None
+    if not isinstance(edge_weight, Tensor):
+        raise InputError(f"edge_weight must be a tensor, not {type(edge_weight).__name__}")
     if edge_weight.shape == (count, 1):
         edge_weight = edge_weight.squeeze(1)
     if edge_weight.shape != (count,):

@@ -6,6 +6,8 @@ import sys
 
 import typer
 
+from plap.cli.data import data_app
+from plap.cli.inspect import inspect
 from plap.errors import InputError
 
 app = typer.Typer(
@@ -14,6 +16,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(data_app, name="data")
+app.command("inspect")(inspect)
 
 
 def main() -> None:

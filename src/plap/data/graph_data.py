@@ -47,6 +47,8 @@ class GraphData:
     splits: FixedSplits | None = None
     directed_edge_index: Tensor | None = None
     """Edges exactly as the source has them, [2, E], where the source is directed or has self-loops."""
+    graph_of_node: Tensor | None = None
+    """int64 [N]: which of several disjoint graphs a node belongs to (PPI); None: there is only one."""
     provenance: Provenance = field(default_factory=lambda: Provenance("unknown"))
 
     @property

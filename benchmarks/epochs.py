@@ -1,0 +1,86 @@
+"""A training epoch (one training step and one evaluation) of PGNN, the textbook PGNN and PyG's GCN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import textbook
+import torch
+from timing import interleaved, threads
+from torch import Tensor
+from torch.nn.functional import cross_entropy, dropout, relu
+
+import plap
+import plap.nn
+from plap.data import load
+
+SETS = ("cora", "citeseer", "computers", "cs", "physics", "squirrel")
+
+
+class TextbookPGNN(torch.nn.Module):
+    """PGNN as a first script would have it: dense features, gather-scatter propagation."""
+
+    def __init__(self, in_channels: int, hidden: int, out: int) -> None:
+        super().__init__()
+        self.lin1, self.lin2 = torch.nn.Linear(in_channels, hidden), torch.nn.Linear(hidden, out)
+
+    def forward(self, x: Tensor, edge_index: Tensor, weight: Tensor) -> Tensor:
+        hidden = dropout(relu(self.lin1(x)), 0.5, self.training)
+        result: Tensor = self.lin2(textbook.propagate(hidden, edge_index, weight, 1.5, 0.1, 4))
+        return result
+
+
+def epoch_of(model: torch.nn.Module, y: Tensor, *inputs: Any) -> Any:
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    labelled = torch.arange(0, y.shape[0], 40)
+
+    def epoch() -> None:
+        model.train()
+        optimizer.zero_grad()
+        cross_entropy(model(*inputs)[labelled], y[labelled]).backward()
+        optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            model(*inputs).argmax(1)
+
+    return epoch
+
+
+def measure(root: str | None, rounds: int = 5) -> list[dict[str, Any]]:
+    """A row a data set whose files are here."""
+    rows = []
+    for name in SETS:
+        try:
+            data = load(name, root)
+        except plap.InputError as error:
+            rows.append({"data": name, "skipped": str(error)})
+            continue
+        for count in sorted({1, torch.get_num_threads()}):
+            with threads(count):
+                rows.append(_row(name, data, count, rounds))
+    return rows
+
+
+def _row(name: str, data: Any, count: int, rounds: int) -> dict[str, Any]:
+    from torch_geometric.nn import GCN  # noqa: PLC0415
+
+    features, classes = data.x.shape[1], data.num_classes
+    dense = data.x.to_dense()
+    edge_index = data.graph.edge_index
+    seconds = interleaved(
+        {
+            "plap": epoch_of(plap.nn.PGNN(features, 16, classes), data.y, data.x, data.graph),
+            "gcn": epoch_of(GCN(features, 16, 2, classes), data.y, dense, edge_index),
+            "textbook": epoch_of(
+                TextbookPGNN(features, 16, classes), data.y, dense, edge_index, data.graph.weight
+            ),
+        },
+        rounds,
+    )
+    return {
+        "data": name,
+        "threads": count,
+        "plap_ms": 1e3 * seconds["plap"],
+        "textbook_over_plap": seconds["textbook"] / seconds["plap"],
+        "gcn_over_plap": seconds["gcn"] / seconds["plap"],
+    }

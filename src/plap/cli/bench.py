@@ -1,0 +1,70 @@
+"""``plap bench``: how fast, how lean, against what."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import typer
+
+import plap
+from plap.errors import InputError
+
+app = typer.Typer(help="Measure plap on this machine.", no_args_is_help=True)
+
+
+@app.command()
+def propagation(
+    root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
+    large: Annotated[bool, typer.Option("--large", help="Also a graph of 50 million entries.")] = False,
+    json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """The operator against the textbook formulation, sparse products and PyG's GCN."""
+    result = _benchmark("propagation").run(with_large=large, root=root)
+    if json_out is not None:
+        json_out.write_text(json.dumps(result, indent=1) + "\n")
+    if as_json:
+        print(json.dumps(result, indent=1))
+    else:
+        _show(result)
+
+
+@app.callback()
+def _several() -> None:
+    """Keep ``plap bench`` a group of commands."""
+
+
+def _benchmark(name: str) -> ModuleType:
+    """A module of ``benchmarks/``, which lies beside ``src/`` in a checkout and is not installed."""
+    folder = Path(plap.__file__).parents[2] / "benchmarks"
+    if not (folder / f"{name}.py").is_file():
+        raise InputError("plap bench needs a checkout of the project: its benchmarks/ folder is not here")
+    sys.path.insert(0, str(folder))
+    return importlib.import_module(name)
+
+
+def _show(result: dict[str, Any]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console()
+    for title, value in result.items():
+        rows = value if isinstance(value, list) else [value] if isinstance(value, dict) else None
+        if rows is None:
+            continue
+        table = Table(title=title, title_justify="left")
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        for column in columns:
+            table.add_column(column.replace("_", " "), justify="right")
+        for row in rows:
+            table.add_row(*(_cell(row.get(column, "")) for column in columns))
+        console.print(table)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,96 @@
+"""``plap data``: which benchmarks there are, and whether their files are here and sound."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+data_app = typer.Typer(
+    help="The benchmarks: which there are, which are here, whether their files are sound.",
+    no_args_is_help=True,
+)
+
+Root = Annotated[
+    Path | None, typer.Option(help="Data folder to look in before $PLAP_DATA and the user's cache.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+
+
+@data_app.command("list")
+def list_benchmarks(root: Root = None, as_json: Json = False) -> None:
+    """Show every benchmark, its size and whether its files are here."""
+    from plap.data.files import holding_folder, search_folders  # noqa: PLC0415
+    from plap.data.registry import BENCHMARKS  # noqa: PLC0415
+
+    rows: list[dict[str, Any]] = []
+    for benchmark in BENCHMARKS.values():
+        folder = holding_folder(benchmark, root)
+        statistics = vars(benchmark.statistics) if benchmark.statistics else {}
+        rows.append({"name": benchmark.name, **statistics, "folder": None if folder is None else str(folder)})
+    folders = [str(folder) for folder in search_folders(root)]
+    if as_json:
+        print(json.dumps({"folders": folders, "benchmarks": rows}, indent=2))
+        return
+    counts = ("nodes", "edges", "features", "classes")
+    _table(
+        f"Benchmarks, looked for in {', '.join(folders)}",
+        ("name", *counts, "here"),
+        (
+            (row["name"], *(f"{row[key]:,}" for key in counts), "yes" if row["folder"] else "no")
+            for row in rows
+        ),
+    )
+    print("Edges are undirected, without self-loops; csbm:phi=... needs no files.")
+
+
+@data_app.command("verify")
+def verify_files(
+    name: Annotated[str | None, typer.Argument(help="One benchmark; all that are here if not given.")] = None,
+    root: Root = None,
+    as_json: Json = False,
+) -> None:
+    """Check files against the SHA-256 of the published ones; exit code 2 if one differs."""
+    from plap.data.files import missing_sentence, search_folders  # noqa: PLC0415
+    from plap.data.registry import BENCHMARKS, find  # noqa: PLC0415
+    from plap.data.verification import verify_benchmark  # noqa: PLC0415
+    from plap.errors import InputError  # noqa: PLC0415
+
+    benchmarks = list(BENCHMARKS.values()) if name is None else [find(name)]
+    results = [verify_benchmark(benchmark, root) for benchmark in benchmarks]
+    if as_json:
+        print(json.dumps([{**vars(result), "status": result.status} for result in results], indent=2))
+    elif any(result.folder for result in results):
+        _table(
+            "Files against their published SHA-256",
+            ("name", "status", "files", "folder"),
+            (
+                (result.name, result.status, str(len(result.sums)), result.folder or "")
+                for result in results
+                if result.status != "missing"
+            ),
+        )
+    wrong = [sentence for result in results for sentence in result.wrong]
+    if wrong:
+        more = f" ({len(wrong) - 1} more files differ)" if len(wrong) > 1 else ""
+        raise InputError(wrong[0] + more)
+    if name is not None and results[0].status == "missing":
+        raise InputError(missing_sentence(benchmarks[0], root))
+    if all(result.status == "missing" for result in results):
+        folders = ", ".join(str(folder) for folder in search_folders(root))
+        raise InputError(f"there is nothing to verify: no benchmark has all its files in {folders}")
+
+
+def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, justify="right" if column not in ("name", "status", "folder") else "left")
+    for row in rows:
+        table.add_row(*row)
+    Console().print(table)

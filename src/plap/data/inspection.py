@@ -1,0 +1,213 @@
+"""What a graph is like and whether its edges can help, as numbers: what ``plap inspect`` shows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from plap.data.assembly import changes
+from plap.data.gradient_norms import gradient_norms
+from plap.data.graph_data import GraphData
+from plap.data.measures import MEASURES, homophily
+from plap.errors import InputError
+from plap.graph import Graph
+
+MEANINGS = {
+    "edge": "share of edges that join two nodes of one class",
+    "node": "share of a node's neighbours that are of its class, averaged over nodes",
+    "class_insensitive": "how far classes stick together beyond their size; 0 is none, 1 is full",
+    "adjusted": "edge homophily against chance; 0 is as random edges would be, negative is avoidance",
+    "label_informativeness": "how much of a node's class a neighbour's class tells; 0 nothing, 1 everything",
+    "paper": "as node, over the neighbours that the published, directed edges point to",
+}
+_HISTOGRAM_BINS = 30
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Many numbers in a few."""
+
+    minimum: float
+    quarter: float
+    median: float
+    mean: float
+    three_quarters: float
+    maximum: float
+    bin_edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure of homophily; ``value`` is None where it is undefined, and ``meaning`` says why."""
+
+    value: float | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """All that ``plap inspect`` says."""
+
+    name: str
+    source: str
+    nodes: int
+    edges: int
+    weighted: bool
+    isolated: int
+    components: int
+    largest_component: int
+    degrees: Distribution | None
+    """Numbers of neighbours."""
+    features: int
+    features_filled: float
+    """Share of the feature matrix that is not 0."""
+    features_sparse: bool
+    gradient_norms: Distribution | None
+    """‖∇f(i)‖ (Eq. 1) of the features, over nodes with edges."""
+    labelled: int
+    class_sizes: dict[str, int]
+    homophily: dict[str, Measure]
+    verdict: str
+    changes: tuple[str, ...]
+    """What was symmetrised, dropped, merged or made up."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return only what JSON has: no NaN, no infinity."""
+        return asdict(self)
+
+
+def inspect_graph(data: GraphData) -> Inspection:
+    """Compute what ``plap inspect`` shows.
+
+    Examples
+    --------
+    >>> import plap.data
+    >>> found = inspect_graph(plap.data.csbm(n=200, f=8, phi=0.9, seed=0))
+    >>> found.nodes, found.class_sizes
+    (200, {'0': 100, '1': 100})
+    """
+    graph = data.graph
+    entries = np.diff(graph.indptr.numpy())
+    components, largest = _components(graph)
+    measures = _homophily(data)
+    filled = int(torch.count_nonzero(data.x if data.x.layout == torch.strided else data.x.values()))
+    return Inspection(
+        name=data.name,
+        source=data.provenance.source,
+        nodes=graph.num_nodes,
+        edges=graph.num_edges,
+        weighted=bool((graph.weight != 1).any()),
+        isolated=int((entries == 0).sum()),
+        components=components,
+        largest_component=largest,
+        degrees=_distribution(entries, whole=True),
+        features=data.x.shape[1],
+        features_filled=filled / max(data.x.numel(), 1),
+        features_sparse=data.x.layout != torch.strided,
+        gradient_norms=_distribution(gradient_norms(data.x, graph)[entries > 0]),
+        labelled=_labelled(data),
+        class_sizes=_class_sizes(data),
+        homophily=measures,
+        verdict=_verdict(measures),
+        changes=tuple(dict.fromkeys((*data.provenance.notes, *_unsaid(data)))),
+    )
+
+
+def _distribution(values: NDArray[Any], *, whole: bool = False) -> Distribution | None:
+    """Quantiles and a histogram; bins of degrees are whole numbers that grow by a constant factor."""
+    if values.size == 0:
+        return None
+    low, quarter, median, upper, high = np.quantile(values, [0, 0.25, 0.5, 0.75, 1]).tolist()
+    if whole and high <= _HISTOGRAM_BINS:
+        bins: NDArray[np.float64] = np.arange(high + 2)
+    elif whole:
+        grid = np.geomspace(1, high + 1, _HISTOGRAM_BINS).round()
+        bins = np.unique([0.0, *grid.tolist()])
+    else:
+        bins = np.linspace(low, high if high > low else low + 1, _HISTOGRAM_BINS + 1)
+    counts, _ = np.histogram(values, bins)
+    return Distribution(
+        low,
+        quarter,
+        median,
+        float(values.mean()),
+        upper,
+        high,
+        tuple(bins.tolist()),
+        tuple(counts.tolist()),
+    )
+
+
+def _components(graph: Graph) -> tuple[int, int]:
+    """Number of connected components, and nodes in the largest."""
+    n = graph.num_nodes
+    if n == 0:
+        return 0, 0
+    ones = np.ones(graph.num_entries, dtype=np.int8)
+    matrix = scipy.sparse.csr_array((ones, graph.indices.numpy(), graph.indptr.numpy()), shape=(n, n))
+    count, label = connected_components(matrix, directed=False)
+    return int(count), int(np.bincount(label).max())
+
+
+def _labelled(data: GraphData) -> int:
+    known = ~torch.isnan(data.y).any(dim=1) if data.y.ndim == 2 else data.y >= 0
+    return int(known.sum())
+
+
+def _class_sizes(data: GraphData) -> dict[str, int]:
+    if data.y.ndim == 2:
+        sizes = data.y.nan_to_num(0.0).sum(0).long().tolist()
+    else:
+        sizes = torch.bincount(data.y[data.y >= 0].long(), minlength=data.num_classes).tolist()
+    names = data.class_names or tuple(str(k) for k in range(len(sizes)))
+    return dict(zip(names, sizes, strict=True))
+
+
+def _homophily(data: GraphData) -> dict[str, Measure]:
+    found = {}
+    for name in MEASURES:
+        try:
+            found[name] = Measure(homophily(data, measure=name), MEANINGS[name])
+        except InputError as error:
+            found[name] = Measure(None, str(error))
+    return found
+
+
+def _verdict(measures: dict[str, Measure]) -> str:
+    """One sentence on whether the edges can help."""
+    adjusted, informative = measures["adjusted"].value, measures["label_informativeness"].value
+    if adjusted is None or informative is None:
+        return "Whether the edges help cannot be said: too few of them join nodes with known labels."
+    if adjusted >= 0.3:
+        return (
+            "The edges can help: they join nodes of the same class far more often than chance, "
+            "so averaging over neighbours (p = 2) is a good start."
+        )
+    if informative >= 0.1:
+        return (
+            "The edges can help, but not by plain averaging: classes connect in a pattern of their own, "
+            "so try p below 2 and compare with a model without edges."
+        )
+    if adjusted >= 0.1:
+        return (
+            "The edges can help a little: they join nodes of the same class somewhat more often than chance, "
+            "so try p below 2, which trusts fewer of them."
+        )
+    return (
+        "The edges hardly help: a neighbour's class says almost nothing about a node's own, "
+        "so a model without edges is the one to beat."
+    )
+
+
+def _unsaid(data: GraphData) -> tuple[str, ...]:
+    """Changes to the edges, if no loader has put them into words."""
+    notes = data.provenance.notes
+    said = any("undirected" in note or "elf-loop" in note for note in notes)
+    return () if said else changes(data.graph.info)

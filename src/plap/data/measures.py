@@ -1,0 +1,143 @@
+"""How far edges join nodes of the same class: homophily and its relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from plap.data.graph_data import GraphData
+from plap.errors import InputError
+from plap.graph import Graph
+
+
+def homophily(data: GraphData | Graph, y: Tensor | None = None, *, measure: str = "edge") -> float:
+    r"""Measure how far the edges join nodes of the same class.
+
+    With E undirected edges, classes k = 1..C of :math:`n_k` nodes, :math:`D_k` the sum of the degrees in
+    class k, :math:`\bar p_k = D_k / 2E` and :math:`p_{kl}` the share of edge ends in k whose other end is
+    in l:
+
+    ======================== ==============================================================================
+    edge                     :math:`h = \sum_k p_{kk}`, the share of edges that join equals
+    node                     mean over nodes with neighbours of the share of neighbours with the own label
+    class_insensitive        :math:`\frac{1}{C-1} \sum_k \max(0, p_{kk} / \bar p_k - n_k / N)` (Lim et al.)
+    adjusted                 :math:`(h - \sum_k \bar p_k^2) / (1 - \sum_k \bar p_k^2)` (Platonov et al.)
+    label_informativeness    :math:`I(y_i; y_j) / H(y_i)` for a random edge ij (Platonov et al.)
+    paper                    as ``node``, but over out-neighbours in the directed graph as published
+    ======================== ==============================================================================
+
+    Edges count once whatever their weight, self-loops do not count, and a node with an unknown label (-1)
+    counts as absent. All but ``paper`` look at the undirected graph; ``paper`` looks at
+    ``data.directed_edge_index`` where there is one, and gives the values of the paper's table
+    "Statistics of datasets".
+
+    Parameters
+    ----------
+    data : GraphData or Graph
+    y : Tensor, shape [N], integer
+        Labels if ``data`` is a ``Graph``; -1 where unknown.
+    measure : str
+        One of the names above.
+
+    Examples
+    --------
+    >>> import plap, torch
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+    >>> homophily(path, torch.tensor([0, 0, 1, 1]))
+    0.6666666666666666
+    >>> homophily(path, torch.tensor([0, 1, 0, 1]), measure="adjusted")
+    -1.0
+    """
+    if measure not in _MEASURES:
+        raise InputError(f"measure must be one of {', '.join(_MEASURES)}, not {measure!r}")
+    edge_index, labels = _edges_and_labels(data, y, directed=measure == "paper")
+    node, neighbour = edge_index
+    known = (node != neighbour) & (labels[node] >= 0) & (labels[neighbour] >= 0)
+    node, neighbour = node[known], neighbour[known]
+    if node.numel() == 0:
+        raise InputError(f"{measure} homophily is undefined: no edge joins two nodes with known labels")
+    return _MEASURES[measure](node, neighbour, labels)
+
+
+def _edges_and_labels(data: GraphData | Graph, y: Tensor | None, *, directed: bool) -> tuple[Tensor, Tensor]:
+    """Edges as rows (node, neighbour) and labels, checked."""
+    graph = data.graph if isinstance(data, GraphData) else data
+    labels = data.y if isinstance(data, GraphData) and y is None else y
+    if labels is None:
+        raise InputError("homophily of a Graph needs its labels y")
+    if labels.shape != (graph.num_nodes,) or labels.dtype.is_floating_point:
+        raise InputError(
+            f"homophily needs one class a node: integer labels of shape [{graph.num_nodes}], "
+            f"not {labels.dtype} of shape {list(labels.shape)}"
+        )
+    edges = graph.edge_index.flip(0)
+    if directed and isinstance(data, GraphData) and data.directed_edge_index is not None:
+        edges = data.directed_edge_index
+    return edges.to(labels.device), labels.long()
+
+
+def _edge(node: Tensor, neighbour: Tensor, y: Tensor) -> float:
+    return float((y[node] == y[neighbour]).double().mean())
+
+
+def _node(node: Tensor, neighbour: Tensor, y: Tensor) -> float:
+    total = torch.bincount(node, minlength=y.shape[0])
+    equal = torch.bincount(node[y[node] == y[neighbour]], minlength=y.shape[0])
+    has_any = total > 0
+    return float((equal[has_any].double() / total[has_any]).mean())
+
+
+def _class_insensitive(node: Tensor, neighbour: Tensor, y: Tensor) -> float:
+    joint = _joint(node, neighbour, y)
+    share = torch.bincount(y[y >= 0], minlength=joint.shape[0]).double()
+    share /= share.sum()
+    ends = joint.sum(1)
+    own = torch.where(ends > 0, joint.diagonal() / ends.clamp(min=1e-300), 0.0)
+    return float((own - share).clamp(min=0).sum() / (_at_least_two(share) - 1))
+
+
+def _adjusted(node: Tensor, neighbour: Tensor, y: Tensor) -> float:
+    joint = _joint(node, neighbour, y)
+    _at_least_two(joint.sum(1))
+    expected = joint.sum(1).square().sum()
+    return float((joint.trace() - expected) / (1 - expected))
+
+
+def _label_informativeness(node: Tensor, neighbour: Tensor, y: Tensor) -> float:
+    joint = _joint(node, neighbour, y)
+    _at_least_two(joint.sum(1))
+    return float(2 - _entropy(joint) / _entropy(joint.sum(1)))
+
+
+def _joint(node: Tensor, neighbour: Tensor, y: Tensor) -> Tensor:
+    """p_kl: share of the directed edges from class k to class l, float64 [C, C]."""
+    classes = int(y.max()) + 1
+    counts = torch.bincount(y[node] * classes + y[neighbour], minlength=classes * classes)
+    return counts.reshape(classes, classes).double() / node.numel()
+
+
+def _entropy(probability: Tensor) -> Tensor:
+    positive = probability[probability > 0]
+    return -(positive * positive.log()).sum()
+
+
+def _at_least_two(share: Tensor) -> int:
+    """Number of classes that occur, refused if there is only one."""
+    classes = int((share > 0).sum())
+    if classes < 2:
+        raise InputError("this measure is undefined: all labelled nodes with edges are of one class")
+    return classes
+
+
+_MEASURES: dict[str, Callable[[Tensor, Tensor, Tensor], float]] = {
+    "edge": _edge,
+    "node": _node,
+    "class_insensitive": _class_insensitive,
+    "adjusted": _adjusted,
+    "label_informativeness": _label_informativeness,
+    "paper": _node,
+}
+MEASURES = tuple(_MEASURES)
+"""Names that :func:`homophily` takes as ``measure``."""

@@ -1,0 +1,109 @@
+"""The table of nodes: ids, labels, features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plap.data.identifiers import read_identifiers
+from plap.data.labels import encode_labels
+from plap.data.numeric_columns import is_numeric, is_vector, numbers, vectors
+from plap.data.table_file import Table, find_column, need_column
+from plap.errors import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+ID = ("id", "node", "node_id")
+LABEL = ("label", "class")
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """What a table of nodes says; ``x`` is None if it has no features."""
+
+    ids: pl.Series
+    y: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    x: NDArray[np.float32] | None
+    feature_names: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def read_nodes(table: Table) -> Nodes:
+    """Read ids, labels (empty: unknown) and features from a table of nodes.
+
+    The id is in the column ``id`` (or ``node``, ``node_id``), the label in ``label`` (or ``class``); of
+    several the first named here. Features are the remaining numeric columns, or one column of vectors.
+    A column of which most cells are text is left out, and a note says so.
+    """
+    if table.height == 0:
+        raise InputError(f"{table.path}: the table has no rows")
+    id_column = need_column(table, ID, "the id of a node")
+    ids = read_identifiers(table, id_column)
+    if ids.n_unique() < ids.len():
+        row = int((~ids.is_first_distinct()).arg_max() or 0)
+        table.fail(row, id_column, f"the id {ids[row]!r} is there twice")
+    label_column = find_column(table, LABEL)
+    y, class_names = _read_labels(table, label_column)
+    rest = [name for name in table.columns if name not in (id_column, label_column)]
+    x, feature_names, notes = _read_features(table, rest)
+    return Nodes(ids, y, class_names, x, feature_names, notes)
+
+
+def _read_labels(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    import polars as pl  # noqa: PLC0415
+
+    if name is None:
+        return np.full(table.height, -1, dtype=np.int64), ()
+    column = table.column(name)
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        whole = column.cast(pl.Int64, strict=False)
+        if whole.null_count() > column.null_count() or not (whole == column).all():
+            row = int((~(whole == column).fill_null(column.is_null())).arg_max() or 0)
+            table.fail(row, name, f"{column[row]} is not the name of a class: text or a whole number is")
+        column = whole
+    if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
+        table.fail(0, name, f"labels must be text or whole numbers, not {column.dtype}")
+    text = column.cast(pl.String).fill_null("").to_numpy().astype(np.str_)
+
+    def fail(row: int, problem: str) -> NoReturn:
+        table.fail(row, name, problem)
+
+    return encode_labels(text, fail)
+
+
+def _read_features(
+    table: Table, names: list[str]
+) -> tuple[NDArray[np.float32] | None, tuple[str, ...], tuple[str, ...]]:
+    """Features, their names, and a note on columns that are none."""
+    matrix: dict[str, NDArray[np.float32]] = {}
+    vector_columns: list[str] = []
+    unused: list[str] = []
+    for name in names:
+        column = table.column(name)
+        if is_vector(column):
+            vector_columns.append(name)
+            matrix[name] = vectors(table, column)
+        elif name and is_numeric(column):
+            matrix[name] = numbers(table, column)
+        else:
+            unused.append(name)
+    if vector_columns and len(matrix) > 1:
+        other = next(name for name in matrix if name != vector_columns[0])
+        raise InputError(
+            f"{table.path}: features must be one column of vectors or columns of numbers, "
+            f"not both {vector_columns[0]!r} and {other!r}"
+        )
+    shown = ", ".join(repr(name) for name in unused[:5]) + (", …" if len(unused) > 5 else "")
+    notes = (f"{table.path.name}: not used, because not numeric: {shown}.",) if unused else ()
+    if not matrix:
+        return None, (), notes
+    if vector_columns:
+        x = matrix[vector_columns[0]]
+        return x, tuple(f"{vector_columns[0]}[{k}]" for k in range(x.shape[1])), notes
+    return np.stack(list(matrix.values()), axis=1), tuple(matrix), notes

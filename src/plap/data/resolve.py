@@ -1,0 +1,45 @@
+"""From what a user writes on the command line to a graph."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from plap.data.benchmarks import load
+from plap.data.graph_data import GraphData
+from plap.data.npz import load_npz
+from plap.data.table_file import SUFFIXES
+from plap.data.tables import load_folder, load_tables
+from plap.errors import InputError
+
+PathLike = str | os.PathLike[str]
+
+
+def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | None = None) -> GraphData:
+    """Load a folder, an ``.npz``, a table of edges, or a benchmark by name; what exists as a path is a path.
+
+    Parameters
+    ----------
+    graph : str
+    nodes : path, optional
+        Table of nodes, if ``graph`` is a table of edges.
+    root : path, optional
+        Where the files of benchmarks are looked for first, see :func:`plap.data.load`.
+    """
+    path = Path(graph)
+    is_table = path.name.lower().endswith(SUFFIXES)
+    if nodes is not None and not is_table:
+        raise InputError(f"--nodes goes with a file of edges, and {graph} is none")
+    if path.is_dir():
+        return load_folder(path)
+    if is_table:
+        return load_tables(path, nodes)
+    if path.suffix.lower() == ".npz":
+        return load_npz(path)
+    if path.exists():
+        raise InputError(
+            f"{graph}: a graph is a folder, an .npz, or a table that ends in {', '.join(SUFFIXES)}"
+        )
+    if path.parent != Path():
+        raise InputError(f"{graph}: there is no such file or folder")
+    return load(graph, root)

@@ -1,0 +1,214 @@
+"""Training, validation and test sets: each rule by its name, each a pure function of labels and seed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plap.data.apportion import apportion
+from plap.data.graph_data import GraphData
+from plap.data.seeds import check_seed, generator
+from plap.errors import InputError
+
+Rates = tuple[float, float, float]
+
+PRESETS: dict[str, Rates] = {"sparse": (0.025, 0.025, 0.95), "dense": (0.6, 0.2, 0.2)}
+"""The paper's two settings: training, validation, test."""
+
+_TRAIN, _VAL, _TEST = 1, 2, 3
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Three disjoint sets of nodes; a node may be in none."""
+
+    kind: str
+    train: Tensor
+    """Boolean [N], as are the other two."""
+    val: Tensor
+    test: Tensor
+    seed: int | None = None
+    """What the random kinds were drawn with; None for ``public``."""
+    index: int | None = None
+    """Which of the splits that came with the data, for ``public``."""
+    rates: Rates | None = None
+    digest: str = field(init=False)
+    """SHA-256 over the three sets: equal splits have equal digests."""
+
+    def __post_init__(self) -> None:
+        code = _TRAIN * self.train.byte() + _VAL * self.val.byte() + _TEST * self.test.byte()
+        sha = hashlib.sha256(f"plap.Split/1 {code.shape[0]} ".encode())
+        sha.update(code.cpu().numpy().tobytes())
+        object.__setattr__(self, "digest", sha.hexdigest())
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Nodes for training, validation and testing."""
+        return int(self.train.sum()), int(self.val.sum()), int(self.test.sum())
+
+
+def split(
+    data: GraphData | Tensor,
+    kind: str = "stratified",
+    *,
+    rates: Rates | None = None,
+    preset: str | None = None,
+    seed: int = 0,
+    index: int = 0,
+) -> Split:
+    """Split the labelled nodes into training, validation and test sets.
+
+    Parameters
+    ----------
+    data : GraphData, or Tensor of shape [N], integer
+        Labels, -1 where unknown: such a node is in no set. ``public`` needs a ``GraphData``.
+    kind : {"stratified", "paper", "chien", "public"}
+        With N labelled nodes in C classes (C = the largest label + 1):
+
+        - ``stratified``: each class is shared out in proportion to the rates, exactly, by largest
+          remainder; a class that would get no training node by that rule gets one. No node is left out.
+        - ``paper``: what the published code does. int(N/C · rate) nodes *of each class* for training and
+          as many by the validation rate, the rest of the class for testing; but a class with no more
+          nodes than these two numbers together **falls out of all three sets**, training is balanced
+          whatever the rates say, and what is left for testing is not. Texas keeps 3 of its 5 classes,
+          Wisconsin 2 of 5, Actor 4 of 5, so numbers on this split compare with no others. Seed 2021 gives
+          the very split of the paper, which used one for all runs.
+        - ``chien``: GPRGNN's rule. round(train · N/C) nodes of each class (all of a smaller one) for
+          training; of the rest, shuffled together, round(val · N) for validation, what is left to test.
+        - ``public``: the ``index``-th split that came with the data: geom-gcn's or the heterophilous
+          graphs' ten, Planetoid's, PPI's or OGB's one.
+    rates : (train, val, test), optional
+        Positive and of sum 1.
+    preset : {"sparse", "dense"}, optional
+        2.5/2.5/95 % or 60/20/20 % in place of ``rates``; dense if neither is given.
+    seed : int
+    index : int
+        For ``public`` only.
+
+    Examples
+    --------
+    >>> y = torch.tensor([0] * 10 + [1] * 5 + [-1])
+    >>> split(y, rates=(0.6, 0.2, 0.2)).sizes
+    (9, 3, 3)
+    """
+    if kind == "public":
+        return _public(data, index)
+    if kind not in _RULES:
+        raise InputError(f"kind of split must be one of {', '.join([*_RULES, 'public'])}, not {kind!r}")
+    shares = _shares(rates, preset)
+    labels = _labels(data)
+    code = np.zeros(labels.shape[0], dtype=np.uint8)
+    _RULES[kind](labels.cpu().numpy(), shares, seed, code)
+    masks = _masks(code, labels.device)
+    train, val, test = (float(share) for share in shares)
+    return _checked(Split(kind, *masks, seed=int(seed), rates=(train, val, test)))
+
+
+def _shares(rates: Rates | None, preset: str | None) -> tuple[Fraction, Fraction, Fraction]:
+    """The rates as exact fractions, so that 0.29 of 100 is 29."""
+    if rates is not None and preset is not None:
+        raise InputError("give either rates or preset, not both")
+    if preset is not None and preset not in PRESETS:
+        raise InputError(f"preset must be one of {', '.join(PRESETS)}, not {preset!r}")
+    values = PRESETS[preset or "dense"] if rates is None else tuple(rates)
+    try:
+        train, val, test = (Fraction(float(value)).limit_denominator(10**6) for value in values)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"rates must be three numbers (train, val, test), not {rates!r}") from None
+    if min(train, val, test) <= 0 or abs(train + val + test - 1) > Fraction(1, 10**5):
+        raise InputError(f"rates must be positive and of sum 1, not {tuple(values)}")
+    return train, val, test
+
+
+def _labels(data: GraphData | Tensor) -> Tensor:
+    y = data.y if isinstance(data, GraphData) else data
+    if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype.is_floating_point or y.dtype == torch.bool:
+        raise InputError("a random split needs one class a node: an integer tensor of shape [N]")
+    if not bool((y >= 0).any()):
+        raise InputError("there is nothing to split: no node has a known label")
+    return y
+
+
+def _public(data: GraphData | Tensor, index: int) -> Split:
+    if not isinstance(data, GraphData) or data.splits is None:
+        name = data.name if isinstance(data, GraphData) else "a tensor of labels"
+        raise InputError(f"{name} came without public splits")
+    count = data.splits.train.shape[1]
+    if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < count:
+        raise InputError(f"{data.name} has the public splits 0 to {count - 1}, not {index!r}")
+    known = data.y >= 0 if data.y.ndim == 1 else ~data.y.isnan().any(1)
+    train, val, test = (
+        mask[:, int(index)] & known for mask in (data.splits.train, data.splits.val, data.splits.test)
+    )
+    return _checked(Split("public", train, val, test, index=int(index)))
+
+
+def _masks(code: np.ndarray, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
+    train, val, test = (torch.from_numpy(code == part).to(device) for part in (_TRAIN, _VAL, _TEST))
+    return train, val, test
+
+
+def _checked(result: Split) -> Split:
+    for name, size in zip(("training", "validation", "test"), result.sizes, strict=True):
+        if size == 0:
+            raise InputError(f"the {result.kind} split leaves the {name} set empty")
+    return result
+
+
+def _classes(y: np.ndarray) -> list[np.ndarray]:
+    """The nodes of each class, ascending, for the classes 0 to the largest label."""
+    return [np.flatnonzero(y == k) for k in range(int(y.max()) + 1)]
+
+
+_Shares = tuple[Fraction, Fraction, Fraction]
+
+
+def _stratified(y: np.ndarray, shares: _Shares, seed: int, code: np.ndarray) -> None:
+    rng = generator(seed)
+    for nodes in _classes(y):
+        train, val, _ = apportion(nodes.size, shares)
+        order = rng.permutation(nodes)
+        code[order] = _TEST
+        code[order[: train + val]] = _VAL
+        code[order[:train]] = _TRAIN
+
+
+def _paper(y: np.ndarray, shares: _Shares, seed: int, code: np.ndarray) -> None:
+    # The published code's own generator and float arithmetic: the same seed gives the same split.
+    rng = np.random.RandomState(check_seed(seed, 2**32 - 1))
+    classes = _classes(y)
+    per_class = int((y >= 0).sum()) / len(classes)
+    train, val = int(per_class * float(shares[0])), int(per_class * float(shares[1]))
+    for nodes in classes:
+        if nodes.size <= train + val:
+            continue
+        order = nodes[rng.permutation(nodes.size)]
+        code[order] = _TEST
+        code[order[: train + val]] = _VAL
+        code[order[:train]] = _TRAIN
+
+
+def _chien(y: np.ndarray, shares: _Shares, seed: int, code: np.ndarray) -> None:
+    rng = generator(seed)
+    classes = _classes(y)
+    labelled = int((y >= 0).sum())
+    train = round(float(shares[0]) * labelled / len(classes))
+    val = round(float(shares[1]) * labelled)
+    orders = [rng.permutation(nodes) for nodes in classes]
+    rest = rng.permutation(np.concatenate([order[train:] for order in orders]))
+    code[np.concatenate([order[:train] for order in orders])] = _TRAIN
+    code[rest[:val]] = _VAL
+    code[rest[val:]] = _TEST
+
+
+_RULES: dict[str, Callable[[np.ndarray, _Shares, int, np.ndarray], None]] = {
+    "stratified": _stratified,
+    "paper": _paper,
+    "chien": _chien,
+}

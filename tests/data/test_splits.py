@@ -1,0 +1,244 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from plap.data import FixedSplits, GraphData, Split, split
+from plap.data.apportion import apportion
+from plap.data.splits import PRESETS
+from plap.errors import InputError
+from plap.graph import Graph
+
+Real = Callable[..., GraphData]
+KINDS = ["stratified", "paper", "chien"]
+
+
+@st.composite
+def labelled(draw: st.DrawFn) -> Tensor:
+    """Two to five classes of unequal sizes, some nodes without a label, shuffled."""
+    sizes = draw(st.lists(st.integers(6, 60), min_size=2, max_size=5))
+    unknown = draw(st.integers(0, 20))
+    y = torch.cat([torch.full((size,), k) for k, size in enumerate(sizes)] + [torch.full((unknown,), -1)])
+    order = np.random.default_rng(draw(st.integers(0, 99))).permutation(len(y))
+    return y[torch.from_numpy(order)]
+
+
+def drawn(y: Tensor, kind: str, seed: int, rates: tuple[float, float, float]) -> Split | None:
+    """The split, or None where its rule leaves a set empty."""
+    try:
+        return split(y, kind, rates=rates, seed=seed)
+    except InputError as error:
+        if "empty" in str(error):
+            return None
+        raise
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(y=labelled(), seed=st.integers(0, 9), rates=st.sampled_from([*PRESETS.values(), (0.5, 0.25, 0.25)]))
+def test_disjoint_known_and_deterministic(
+    kind: str, y: Tensor, seed: int, rates: tuple[float, float, float]
+) -> None:
+    first, again = drawn(y, kind, seed, rates), drawn(y, kind, seed, rates)
+    if first is None or again is None:
+        assert first is again is None
+        return
+    assert first.digest == again.digest
+    masks = torch.stack([first.train, first.val, first.test]).int()
+    assert (masks.sum(0) <= 1).all()
+    assert (masks.sum(0)[y < 0] == 0).all()
+    assert (first.kind, first.seed, first.rates) == (kind, seed, rates)
+
+
+@given(y=labelled(), rates=st.sampled_from([(0.6, 0.2, 0.2), (0.5, 0.25, 0.25), (0.1, 0.1, 0.8)]))
+def test_stratified_shares_every_class_and_loses_no_node(
+    y: Tensor, rates: tuple[float, float, float]
+) -> None:
+    result = split(y, rates=rates)
+    assert sum(result.sizes) == int((y >= 0).sum())
+    for k in range(int(y.max()) + 1):
+        nodes = y == k
+        for mask, rate in zip((result.train, result.val, result.test), rates, strict=True):
+            assert abs(int((mask & nodes).sum()) - rate * int(nodes.sum())) < 1
+        assert (result.train & nodes).any()
+
+
+@given(y=labelled(), seed=st.integers(0, 5))
+def test_chien_counts(y: Tensor, seed: int) -> None:
+    labelled_nodes, classes = int((y >= 0).sum()), int(y.max()) + 1
+    per_class = round(0.3 * labelled_nodes / classes)
+    result = split(y, "chien", rates=(0.3, 0.2, 0.5), seed=seed)
+    for k in range(classes):
+        assert int((result.train & (y == k)).sum()) == min(per_class, int((y == k).sum()))
+    assert result.sizes[1] == round(0.2 * labelled_nodes)
+    assert sum(result.sizes) == labelled_nodes
+
+
+@given(y=labelled(), seed=st.integers(0, 5))
+def test_paper_counts_and_the_classes_it_drops(y: Tensor, seed: int) -> None:
+    result = drawn(y, "paper", seed, (0.6, 0.2, 0.2))
+    if result is None:
+        return
+    per_class = int((y >= 0).sum()) / (int(y.max()) + 1)
+    train, val = int(per_class * 0.6), int(per_class * 0.2)
+    for k in range(int(y.max()) + 1):
+        nodes = y == k
+        counts = [int((mask & nodes).sum()) for mask in (result.train, result.val, result.test)]
+        left = int(nodes.sum()) - train - val
+        assert counts == ([train, val, left] if left > 0 else [0, 0, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "test_per_class", "dropped"),
+    [
+        ("texas", (63, 21, 80), [5, 0, 0, 73, 2], [1, 18]),
+        ("wisconsin", (60, 20, 108), None, None),
+    ],
+)
+def test_paper_split_of_webkb(
+    name: str,
+    sizes: tuple[int, int, int],
+    test_per_class: list[int] | None,
+    dropped: list[int] | None,
+    real: Real,
+) -> None:
+    data = real(name)
+    result = split(data, "paper", preset="dense", seed=2021)
+    assert result.sizes == sizes
+    in_any = result.train | result.val | result.test
+    lost = [int((data.y == k).sum()) for k in range(5) if not (in_any & (data.y == k)).any()]
+    test = data.y[result.test].bincount(minlength=5)
+    if test_per_class is not None:
+        assert sorted(test.tolist()) == sorted(test_per_class)
+    if dropped is None:
+        assert (len(lost), sum(lost)) == (3, 63)
+        assert float(test.max()) / sizes[2] == pytest.approx(0.722, abs=5e-4)
+    else:
+        assert sorted(lost) == dropped
+
+
+def test_paper_split_is_the_published_one(real: Real) -> None:
+    """The published rule, written down a second time node by node."""
+    y = real("actor").y.numpy()
+    state = np.random.RandomState(2021)
+    train, val = (int(len(y) / 5 * rate) for rate in (0.6, 0.2))
+    expected = {"train": set[int](), "val": set[int](), "test": set[int]()}
+    for k in range(5):
+        members = [i for i, label in enumerate(y) if label == k]
+        if len(members) > train + val:
+            order = [members[i] for i in state.permutation(len(members))]
+            expected["train"] |= set(order[:train])
+            expected["val"] |= set(order[train : train + val])
+            expected["test"] |= set(order[train + val :])
+    result = split(real("actor"), "paper", seed=2021)
+    for name, nodes in expected.items():
+        assert set(getattr(result, name).nonzero().flatten().tolist()) == nodes
+    assert int((~(result.train | result.val | result.test)).sum()) == 853
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_another_seed_is_another_split(kind: str) -> None:
+    y = torch.arange(200) % 4
+    assert split(y, kind, seed=0).digest != split(y, kind, seed=1).digest
+
+
+def test_default_is_stratified_dense() -> None:
+    y = torch.arange(100) % 5
+    assert split(y).digest == split(y, "stratified", preset="dense", seed=0).digest
+    assert split(y).sizes == (60, 20, 20)
+
+
+def test_digest_tells_the_sets_apart_but_not_the_rule() -> None:
+    a, b = torch.tensor([True, False, False]), torch.tensor([False, True, False])
+    c = torch.tensor([False, False, True])
+    assert Split("x", a, b, c).digest == Split("y", a, b, c, seed=3).digest
+    assert Split("x", a, b, c).digest != Split("x", a, c, b).digest
+
+
+def test_a_tiny_class_still_gets_a_training_node() -> None:
+    y = torch.tensor([0] * 200 + [1] * 3)
+    result = split(y, preset="sparse")
+    assert (result.train & (y == 1)).sum() == 1
+    assert sum(result.sizes) == 203
+
+
+@given(
+    st.integers(0, 1000),
+    st.lists(st.integers(1, 100), min_size=3, max_size=3).map(
+        lambda parts: [Fraction(p, sum(parts)) for p in parts]
+    ),
+)
+def test_apportionment_keeps_quota(total: int, shares: list[Fraction]) -> None:
+    counts = apportion(total, shares)
+    assert sum(counts) == total
+    assert all(abs(count - total * share) < 1 for count, share in zip(counts, shares, strict=True))
+
+
+def public_data(y: list[int]) -> GraphData:
+    masks = torch.eye(4, dtype=torch.bool)
+    splits = FixedSplits(masks[:, :2], masks[:, 1:3], masks[:, 2:])
+    return GraphData(
+        "four", Graph.from_edges([(0, 1)], num_nodes=4), torch.ones(4, 1), torch.tensor(y), splits=splits
+    )
+
+
+def test_public_picks_the_columns_that_came_with_the_data() -> None:
+    data = public_data([0, 1, 0, 1])
+    first, second = split(data, "public"), split(data, "public", index=1)
+    assert first.train.nonzero().item() == 0
+    masks = (second.train, second.val, second.test)
+    assert [mask.nonzero().item() for mask in masks] == [1, 2, 3]
+    assert (second.index, second.seed, second.rates) == (1, None, None)
+
+
+def test_public_leaves_out_unknown_labels() -> None:
+    with pytest.raises(InputError, match="leaves the training set empty"):
+        split(public_data([-1, 1, 0, 1]), "public")
+
+
+def test_public_of_a_real_set(real: Real) -> None:
+    assert split(real("cora"), "public").sizes == (140, 500, 1000)
+    digests = {split(real("texas"), "public", index=k).digest for k in range(10)}
+    assert len(digests) == 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"kind": "random"}, "kind of split must be one of"),
+        ({"rates": (0.5, 0.5)}, "rates must be three numbers"),
+        ({"rates": (0.5, 0.5, 0.0)}, "positive and of sum 1"),
+        ({"rates": (0.5, 0.4, 0.2)}, "positive and of sum 1"),
+        ({"rates": (-0.5, 1.0, 0.5)}, "positive and of sum 1"),
+        ({"rates": (float("nan"), 0.5, 0.5)}, "rates must be three numbers"),
+        ({"rates": ("a", "b", "c")}, "rates must be three numbers"),
+        ({"rates": (0.6, 0.2, 0.2), "preset": "dense"}, "either rates or preset"),
+        ({"preset": "medium"}, "preset must be one of sparse, dense"),
+        ({"seed": -1}, "seed must be an integer"),
+        ({"seed": 1.5}, "seed must be an integer"),
+        ({"kind": "paper", "seed": 2**32}, "seed must be at most"),
+        ({"kind": "public"}, "came without public splits"),
+        ({"rates": (0.001, 0.001, 0.998)}, "leaves the validation set empty"),
+        ({"kind": "paper", "preset": "sparse"}, "leaves the training set empty"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, object], sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        split(torch.arange(20) % 2, **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("y", [torch.rand(5), torch.zeros(5, 2, dtype=torch.long), torch.full((5,), -1)])
+def test_labels_that_cannot_be_split_are_refused(y: Tensor) -> None:
+    with pytest.raises(InputError):
+        split(y)
+
+
+def test_a_public_index_out_of_range_is_refused() -> None:
+    with pytest.raises(InputError, match="has the public splits 0 to 1, not 2"):
+        split(public_data([0, 1, 0, 1]), "public", index=2)
