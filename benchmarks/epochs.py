@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-import textbook
 import torch
-from timing import interleaved, threads
 from torch import Tensor
 from torch.nn.functional import cross_entropy, dropout, relu
 
 import plap
 import plap.nn
+import textbook
 from plap.data import load
+from timing import interleaved, threads
 
 SETS = ("cora", "citeseer", "computers", "cs", "physics", "squirrel")
 

@@ -1,4 +1,4 @@
-"""`plap bench propagation`: the fused operator against the textbook formulation and against sparse products."""
+"""`plap bench propagation`: the fused operator against the textbook and against sparse products."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import textbook
 import torch
-from graphs import power_law
-from timing import interleaved, threads
 from torch import Tensor
 
 import plap
+import textbook
+from graphs import power_law
+from timing import interleaved, threads
 
 SMALL = (13_752, 490_000)
 LARGE = (1_000_000, 50_000_000)
@@ -98,7 +98,8 @@ def memory() -> list[dict[str, Any]]:
 
 def start_up() -> dict[str, float]:
     """Seconds: importing plap after torch, the first training step without and with Numba's cache."""
-    return {key: _in_new_process("start_probe.py", key) for key in ("import", "first_call_cold", "first_call_cached")}
+    keys = ("import", "first_call_cold", "first_step_cold", "first_step_cached")
+    return {key: _in_new_process("start_probe.py", key) for key in keys}
 
 
 def _in_new_process(script: str, *arguments: str) -> float:

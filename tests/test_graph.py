@@ -159,7 +159,7 @@ def test_symmetric_input_keeps_the_gradient_of_each_direction_apart() -> None:
     weight = torch.tensor([3.0, 3.0, 5.0, 5.0], requires_grad=True)
     graph = Graph.from_edge_index(index, weight)
     coefficient = torch.tensor([1.0, 10.0, 100.0, 1000.0])
-    (graph.weight * coefficient).sum().backward()  # type: ignore[no-untyped-call]
+    (graph.weight * coefficient).sum().backward()
     assert graph.edge_index.tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
     assert weight.grad is not None
     assert weight.grad.tolist() == coefficient.tolist()
@@ -167,7 +167,7 @@ def test_symmetric_input_keeps_the_gradient_of_each_direction_apart() -> None:
 
 def test_tied_directions_share_the_gradient_of_a_maximum() -> None:
     weight = torch.tensor([2.0, 2.0, 1.0], requires_grad=True)
-    Graph.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 2]]), weight).weight.sum().backward()  # type: ignore[no-untyped-call]
+    Graph.from_edge_index(torch.tensor([[0, 1, 1], [1, 0, 2]]), weight).weight.sum().backward()
     assert weight.grad is not None
     assert weight.grad.tolist() == [1.0, 1.0, 2.0]
 
@@ -314,7 +314,7 @@ def test_with_weight_replaces_and_checks() -> None:
     assert other.weight.tolist() == weight.tolist()
     assert other.degree.tolist() == [2.0, 5.0, 12.0, 0.0]
     assert other.info == graph.info
-    other.degree.sum().backward()  # type: ignore[no-untyped-call]
+    other.degree.sum().backward()
     assert weight.grad is not None
     assert weight.grad.tolist() == [1.0] * 5
     with pytest.raises(InputError, match=r"edge 0 → 1 weighs 2.0 but its reverse 1.0"):

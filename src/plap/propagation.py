@@ -65,7 +65,7 @@ def propagate(
         Damping: F ← (1 − omega) F + omega F'. The paper has 1.
     eps : float, optional
         By default two rows that are equal up to rounding do not interact (M_ij = 0, the paper's rule). With
-        ``eps`` the gradient's norm is taken as at least eps instead, for p ≤ 2: M_ij = W_ij max(‖∇F‖, eps)^(p-2).
+        ``eps`` its norm counts as at least eps instead, for p ≤ 2: M_ij = W_ij max(‖∇F‖, eps)^(p−2).
     variant : {"paper", "published"}
         "published" takes α of the sending node and doubles β as the code of 2022 did; only to compare with
         its numbers.

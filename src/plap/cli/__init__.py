@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from plap.cli.bench import app as bench_app
 from plap.cli.data import data_app
 from plap.cli.inspect import inspect
 from plap.errors import InputError
@@ -16,6 +17,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+app.add_typer(bench_app, name="bench")
 app.add_typer(data_app, name="data")
 app.command("inspect")(inspect)
 

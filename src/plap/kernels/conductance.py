@@ -9,15 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from plap.kernels.jit import compiled
 from plap.kernels.machine import bits_float, float_bits, multiply_add
-
-OPTIONS: dict[str, Any] = {
-    "error_model": "numpy",
-    "fastmath": {"contract", "reassoc", "nsz", "arcp"},
-    "nogil": True,
-}
 
 LARGEST = 1e30
 """A conductance is cut off here, so that sums of them stay finite in float32."""
@@ -51,7 +45,7 @@ _ONE_BITS = np.int32(0x3F800000)
 _ROUNDER = np.float32(12582912.0)  # 1.5 · 2^23: adding it leaves an integer in the low bits
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@compiled
 def conductances(nu: Any, M: Any, w: Any, begin: Any, count: Any, cut: Any, p: Any, eps2: Any) -> None:
     """Fill ``M``; set ``nu`` to 0 on the edges whose M does not depend on it.
 
@@ -82,7 +76,7 @@ def conductances(nu: Any, M: Any, w: Any, begin: Any, count: Any, cut: Any, p: A
         M[k] = min(M[k] * w[begin + k], largest)
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@compiled
 def _power(nu: Any, out: Any, count: Any, p: Any) -> None:
     """ν^((p-2)/2): square roots where they suffice, otherwise 2^(h log2 ν)."""
     one = nu.dtype.type(1)
@@ -110,7 +104,7 @@ def _power(nu: Any, out: Any, count: Any, p: Any) -> None:
             out[k] = nu[k] ** h
 
 
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
+@compiled
 def _power_float32(nu: Any, h: Any) -> Any:
     """ν^h = 2^(h·e) 2^(h·log2 m) for ν = 2^e m; the integer part of h·e is split off without rounding."""
     bits = float_bits(max(nu, np.float32(1.2e-38)))

@@ -7,48 +7,22 @@ conductances there, and never holds anything of size edges × channels.
 from __future__ import annotations
 
 import ctypes
-import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numba import carray, cfunc, njit, types
 from torch import Tensor
 
 from plap.kernels import threads
-from plap.kernels.conductance import OPTIONS
 from plap.kernels.lanes import BLOCK
-from plap.kernels.machine import next_ticket, pointer
-from plap.kernels.rows import backward_rows, forward_rows, prepare_rows, scale_rows, weight_rows
+from plap.kernels.task_loops import Call, task_loop
 
 _GRAIN = 40_000
 """Channel blocks of edges that are worth a thread of their own (some tens of microseconds)."""
 
 _CACHE = 32 * 1024
-"""Bytes of neighbours' rows that a batch may touch, so that its second pass finds them in the nearest cache."""
-
-_FIELDS = (
-    "counter chunks indptr indices w s p m alphas X Y norms out norms_next F_next "
-    "Y_first G YZ u t ghx yf gX gm gp gw "
-    "runs tasks nodes entries blocks batch room flag"
-).split()
-
-
-class _Call(ctypes.Structure):
-    """What a task loop is given: addresses, sizes, a flag, and two numbers."""
-
-    _fields_ = (
-        *((name, ctypes.c_uint64) for name in _FIELDS),
-        ("omega", ctypes.c_double),
-        ("eps2", ctypes.c_double),
-    )
-
-
-_CALL = np.dtype([(name, "u8") for name in _FIELDS] + [("omega", "f8"), ("eps2", "f8")])
+"""Bytes of neighbours' rows that a batch may touch: its second pass finds them in the nearest cache."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +49,8 @@ class Gradients:
 
 def layout(channels: int) -> tuple[int, int]:
     """Blocks and lanes of a row: the padding and the number of blocks are what costs."""
-    lanes = min((BLOCK, 2 * BLOCK, 4 * BLOCK, 8 * BLOCK), key=lambda size: -(-channels // size) * (size + BLOCK))
+    sizes = (BLOCK, 2 * BLOCK, 4 * BLOCK, 8 * BLOCK)
+    lanes = min(sizes, key=lambda size: -(-channels // size) * (size + BLOCK))
     return max(1, -(-channels // lanes)), lanes
 
 
@@ -138,9 +113,7 @@ def backward(
             call("weight", yf=yf, gw=gw, **nodes_of_step)
     gX += G
     slope_m = gm.sum(1)
-    return Gradients(
-        gX[:, :, :channels], gw, gp.sum(1) - 2 * mu / p.square() * slope_m, 2 / p * slope_m
-    )
+    return Gradients(gX[:, :, :channels], gw, gp.sum(1) - 2 * mu / p.square() * slope_m, 2 / p * slope_m)
 
 
 class _Caller:
@@ -161,13 +134,13 @@ class _Caller:
         self._kernel = (lanes // BLOCK, x.dtype == torch.float64, indices.dtype == torch.int64)
         self._counter = ctypes.c_int64(0)
         self._alive = (chunks, indptr, indices, weight, s, p, m)
-        call = self._call = _Call()
+        call = self._call = Call()
         self._address = ctypes.addressof(call)
         call.counter = ctypes.addressof(self._counter)
         call.chunks = chunks.ctypes.data
         call.indptr, call.indices = indptr.data_ptr(), indices.data_ptr()
         call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), p.data_ptr(), m.data_ptr()
-        call.runs, call.tasks, call.nodes, call.entries = runs, chunks.size - 1, nodes, entries
+        call.runs, call.chunks_a_run, call.nodes, call.entries = runs, chunks.size - 1, nodes, entries
         call.blocks, call.batch = blocks, max(64, _CACHE // (blocks * lanes * x.element_size()))
         call.room = max(call.batch, int((rows[1:] - rows[:-1]).max(initial=0)))
         call.omega, call.eps2 = omega, eps * eps
@@ -177,7 +150,7 @@ class _Caller:
         for name, tensor in tensors.items():
             setattr(self._call, name, tensor.data_ptr())
         self._counter.value = 0
-        loop, address = _task_loop(kernel, *self._kernel)
+        loop, address = task_loop(kernel, *self._kernel)
         threads.run(loop, address, self._address, self._threads)
 
 
@@ -190,7 +163,7 @@ def _inverse_root_degrees(indptr: Tensor, weight: Tensor) -> Tensor:
 
 
 def pad(x: Tensor, channels: int, *, copy: bool = False) -> Tensor:
-    """x with zero channels up to ``channels``, contiguous."""
+    """Return x with zero channels up to ``channels``, contiguous."""
     if x.shape[2] == channels:
         return x.contiguous().clone() if copy else x.contiguous()
     return torch.nn.functional.pad(x, (0, channels - x.shape[2]))
@@ -205,194 +178,3 @@ def _equal_chunks(indptr: np.ndarray[Any, Any], workers: int) -> np.ndarray[Any,
     work = indptr.astype(np.int64) + 4 * np.arange(nodes + 1)
     cuts = np.searchsorted(work, np.linspace(0, work[-1], number + 1)[1:-1])
     return np.concatenate([[0], cuts, [nodes]]).astype(np.int64)
-
-
-Loop = Callable[[int], None]
-
-
-@cache
-def _task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tuple[Loop, int]:
-    """The compiled task loop of a kernel, and its address; compiled once, then kept on disk by Numba."""
-    width = (0,) * blocks_of_lanes
-    real = np.float64 if double else np.float32
-    index = np.uint64 if wide else np.uint32
-    which = _KERNELS.index(kernel)
-    stamp = _source_stamp()
-
-    def task_loop(address: Any) -> None:
-        stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
-        call = carray(address, (1,), _CALL)[0]
-        if which == 0:
-            _scale_tasks(call, width, real)
-        elif which == 1:
-            _forward_tasks(call, width, real, index)
-        elif which == 2:
-            _prepare_tasks(call, width, real)
-        elif which == 3:
-            _backward_tasks(call, width, real, index)
-        else:
-            _weight_tasks(call, width, real, index)
-
-    compiled = cfunc(types.void(types.voidptr), cache=True)(task_loop)
-    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
-    return function, compiled.address
-
-
-@cache
-def _source_stamp() -> str:
-    """A digest of every file that is compiled into a task loop."""
-    folder = Path(__file__).parent
-    sources = ("conductance.py", "lanes.py", "machine.py", "rows.py")
-    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in sources)).hexdigest()
-
-
-_KERNELS = ("scale", "forward", "prepare", "backward", "weight")
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _array(address: Any, size: Any, dtype: Any) -> Any:
-    return carray(pointer(address), (np.int64(size),), dtype)
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _next_task(call: Any, tasks: Any) -> Any:
-    """(whether there is one, first row, end row, run) of the next task for this thread."""
-    ticket = next_ticket(_array(call.counter, 1, np.int64))
-    chunks = _array(call.chunks, call.tasks + np.uint64(1), np.int64)
-    chunk = ticket % np.int64(call.tasks)
-    return ticket < np.int64(tasks), np.uint64(chunks[chunk]), np.uint64(chunks[chunk + 1]), np.uint64(ticket // np.int64(call.tasks))
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _graph(call: Any, real: Any, index: Any) -> Any:
-    return (
-        _array(call.indptr, call.nodes + np.uint64(1), index),
-        _array(call.indices, call.entries, index),
-        _array(call.w, call.entries, real),
-        _array(call.s, call.nodes, real),
-    )
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _scalars(call: Any, run: Any, real: Any) -> Any:
-    p = _array(call.p, call.runs, np.float64)[run]
-    m = _array(call.m, call.runs, np.float64)[run]
-    return p, real(m), real(call.omega), real(call.eps2), call.flag != 0
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _buffers(call: Any, real: Any) -> Any:
-    """Room for the entries of a batch of rows, and how many entries a batch should have."""
-    room = np.empty((4, np.int64(call.room)), real)
-    return room[0], room[1], room[2], room[3], call.batch
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _scale_tasks(call: Any, width: Any, real: Any) -> None:
-    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
-    s = _array(call.s, call.nodes, real)
-    X = _array(call.X, call.runs * stride, real)
-    Y = _array(call.Y, call.runs * stride, real)
-    norms = _array(call.norms, call.runs * call.nodes, real)
-    more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-    while more:
-        scale_rows(lo, hi, run * call.nodes, run * stride, s, X, Y, norms, call.blocks, width)
-        more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _forward_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
-    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
-    graph = _graph(call, real, index)
-    X = _array(call.X, call.runs * stride, real)
-    Y = _array(call.Y, call.runs * stride, real)
-    out = _array(call.out, call.runs * stride, real)
-    norms = _array(call.norms, call.runs * call.nodes, real)
-    norms_next = _array(call.norms_next, call.runs * call.nodes, real)
-    alphas = _array(call.alphas, call.runs * call.nodes, real)
-    buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-    while more:
-        scalars = _scalars(call, run, real)
-        forward_rows(
-            lo, hi, run * call.nodes, run * stride, graph, X, Y, norms,
-            out, norms_next, alphas, scalars, buffers, call.blocks, width,
-        )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _node_arrays(call: Any, real: Any) -> Any:
-    size = call.runs * call.nodes
-    return (
-        _array(call.u, size, real),
-        _array(call.t, size, real),
-        _array(call.ghx, size, real),
-        _array(call.norms, size, real),
-        _array(call.alphas, size, real),
-    )
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _prepare_tasks(call: Any, width: Any, real: Any) -> None:
-    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
-    size = call.runs * stride
-    s = _array(call.s, call.nodes, real)
-    Y = _array(call.Y, size, real)
-    F_next = _array(call.F_next, size, real)
-    Y_first = _array(call.Y_first, size, real)
-    G = _array(call.G, size, real)
-    gX = _array(call.gX, size, real)
-    YZ = _array(call.YZ, np.uint64(2) * size, real)
-    gm = _array(call.gm, call.runs * call.nodes, np.float64)
-    u, t, ghx, norms, alphas = _node_arrays(call, real)
-    more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-    while more:
-        scalars = _scalars(call, run, real)
-        prepare_rows(
-            lo, hi, run * call.nodes, run * stride, s, alphas, Y, F_next, Y_first, G,
-            YZ, u, t, ghx, norms, gX, gm, scalars, call.blocks, width,
-        )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _backward_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
-    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
-    graph = _graph(call, real, index)
-    YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
-    G = _array(call.G, call.runs * stride, real)
-    yf = _array(call.yf, call.runs * call.nodes, real)
-    gp = _array(call.gp, call.runs * call.nodes, np.float64)
-    u, _, _, norms, _ = _node_arrays(call, real)
-    buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-    while more:
-        scalars = _scalars(call, run, real)
-        backward_rows(
-            lo, hi, run * call.nodes, run * stride, graph, YZ, u, norms, G,
-            yf, gp, scalars, buffers, call.blocks, width,
-        )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.tasks * call.runs)
-
-
-@njit(**OPTIONS)  # type: ignore[untyped-decorator]
-def _weight_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
-    """The weights are common to all runs, so a task takes its rows through every run in turn."""
-    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
-    graph = _graph(call, real, index)
-    YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
-    yf = _array(call.yf, call.runs * call.nodes, real)
-    gw = _array(call.gw, call.entries, real)
-    u, t, ghx, norms, alphas = _node_arrays(call, real)
-    buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.tasks)
-    while more:
-        for run in range(call.runs):
-            run = np.uint64(run)
-            scalars = _scalars(call, run, real)
-            weight_rows(
-                lo, hi, run * call.nodes, run * stride, graph, YZ, u, t, ghx, yf, alphas, norms,
-                gw, scalars, buffers, call.blocks, width,
-            )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.tasks)

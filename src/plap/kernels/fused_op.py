@@ -14,7 +14,9 @@ _SECOND_DERIVATIVE = (
 )
 
 
-def propagate(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None) -> Tensor:
+def propagate(
+    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None
+) -> Tensor:
     """K steps of Eq. 11-13 on x [R, N, C], float32 or float64 on the CPU; p and mu have shape [R]."""
     weight = graph.weight.to(x.dtype)
     p, mu = p.double(), mu.double()
@@ -109,7 +111,7 @@ torch.library.register_autograd("plap::fused_forward", _pull_back, setup_context
 torch.library.register_autograd("plap::fused_backward", _refuse_second_derivative)
 
 
-def _as_runs(value: Tensor, dim: int | None, batch: int, runs: int, axis: int) -> Tensor:
+def _as_runs(value: Tensor, dim: int | None, batch: int, axis: int) -> Tensor:
     """A batch axis folded into the runs axis, which is axis ``axis`` of an unbatched value."""
     value = value.unsqueeze(axis) if dim is None else value.movedim(dim, axis)
     shape = list(value.shape)
@@ -122,8 +124,7 @@ def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tup
     x, indptr, indices, weight, p, mu, K, omega, eps, keep = args
     if any(in_dims[k] is not None for k in (1, 2, 3)):
         return _one_by_one(_forward, info, in_dims, args)
-    runs = x.shape[0 if in_dims[0] is None else 1 if in_dims[0] == 0 else 0]
-    x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, runs, 0) for k in (0, 4, 5))
+    x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 4, 5))
     result, history, alphas = _forward(x, indptr, indices, weight, p, mu, K, omega, eps, keep)
     split = (info.batch_size, -1)
     if not keep:
@@ -138,7 +139,7 @@ def _backward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tu
         return _one_by_one(_backward, info, in_dims, args)
     axes = {0: 0, 1: 0, 2: 1, 3: 1, 7: 0, 8: 0}
     folded = [
-        _as_runs(value, in_dims[k], info.batch_size, 0, axes[k]) if k in axes else value
+        _as_runs(value, in_dims[k], info.batch_size, axes[k]) if k in axes else value
         for k, value in enumerate(args)
     ]
     gx, gw, gp, gmu = _backward(*folded)
@@ -146,7 +147,9 @@ def _backward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tu
     return (gx.unflatten(0, split), gw, gp.unflatten(0, split), gmu.unflatten(0, split)), (0, None, 0, 0)
 
 
-def _one_by_one(op: Any, info: Any, in_dims: tuple[int | None, ...], args: tuple[Any, ...]) -> tuple[Any, Any]:
+def _one_by_one(
+    op: Any, info: Any, in_dims: tuple[int | None, ...], args: tuple[Any, ...]
+) -> tuple[Any, Any]:
     """Call ``op`` once for each element of the batch: every element has a graph or weights of its own."""
     outputs = [
         op(*(a if d is None else a.select(d, k) for a, d in zip(args, in_dims, strict=True)))

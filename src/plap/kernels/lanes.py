@@ -14,7 +14,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models, register_default
-from numba.extending import intrinsic
+
+from plap.kernels.jit import instruction
 
 BLOCK = 8
 
@@ -52,7 +53,7 @@ def _splat(context: Any, builder: Any, value: Any, lanes: Lanes) -> Any:
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), mask)
 
 
-@intrinsic
+@instruction
 def load(typingctx: Any, array: Any, offset: Any, width: Any) -> tuple[Any, Codegen]:
     """The lanes that start at ``array[offset]``."""
     lanes = Lanes(array.dtype, BLOCK * len(width))
@@ -64,7 +65,7 @@ def load(typingctx: Any, array: Any, offset: Any, width: Any) -> tuple[Any, Code
     return lanes(array, types.uint64, width), codegen
 
 
-@intrinsic
+@instruction
 def store(typingctx: Any, array: Any, offset: Any, value: Any) -> tuple[Any, Codegen]:
     """Write ``value`` to the places that start at ``array[offset]``."""
 
@@ -76,7 +77,7 @@ def store(typingctx: Any, array: Any, offset: Any, value: Any) -> tuple[Any, Cod
     return types.void(array, types.uint64, value), codegen
 
 
-@intrinsic
+@instruction
 def splat(typingctx: Any, value: Any, width: Any) -> tuple[Any, Codegen]:
     """``value`` in every lane."""
     lanes = Lanes(value, BLOCK * len(width))
@@ -87,7 +88,7 @@ def splat(typingctx: Any, value: Any, width: Any) -> tuple[Any, Codegen]:
     return lanes(value, width), codegen
 
 
-@intrinsic
+@instruction
 def add(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
     """a + b, lane by lane."""
 
@@ -97,7 +98,7 @@ def add(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
     return a(a, b), codegen
 
 
-@intrinsic
+@instruction
 def subtract(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
     """a − b, lane by lane."""
 
@@ -107,7 +108,7 @@ def subtract(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
     return a(a, b), codegen
 
 
-@intrinsic
+@instruction
 def scale(typingctx: Any, factor: Any, a: Any) -> tuple[Any, Codegen]:
     """factor · a, lane by lane."""
 
@@ -117,7 +118,7 @@ def scale(typingctx: Any, factor: Any, a: Any) -> tuple[Any, Codegen]:
     return a(a.dtype, a), codegen
 
 
-@intrinsic
+@instruction
 def add_scaled(typingctx: Any, total: Any, factor: Any, a: Any) -> tuple[Any, Codegen]:
     """total + factor · a, lane by lane."""
 
@@ -128,7 +129,7 @@ def add_scaled(typingctx: Any, total: Any, factor: Any, a: Any) -> tuple[Any, Co
     return total(total, a.dtype, a), codegen
 
 
-@intrinsic
+@instruction
 def dot(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
     """Σ a·b over the lanes."""
 
@@ -143,7 +144,7 @@ def dot(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
     return a.dtype(a, b), codegen
 
 
-@intrinsic
+@instruction
 def prefetch(typingctx: Any, array: Any, offset: Any, width: Any) -> tuple[Any, Codegen]:
     """Ask for the lanes that start at ``array[offset]`` to be brought near the core."""
     line = 512 // array.dtype.bitwidth

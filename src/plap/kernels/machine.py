@@ -8,12 +8,13 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+
+from plap.kernels.jit import instruction
 
 Codegen = Callable[[Any, Any, Any, Any], Any]
 
 
-@intrinsic
+@instruction
 def pointer(typingctx: Any, address: Any) -> tuple[Any, Codegen]:
     """An address as a ``void *`` for ``numba.carray``."""
 
@@ -23,7 +24,7 @@ def pointer(typingctx: Any, address: Any) -> tuple[Any, Codegen]:
     return types.voidptr(types.uint64), codegen
 
 
-@intrinsic
+@instruction
 def next_ticket(typingctx: Any, counter: Any) -> tuple[Any, Codegen]:
     """``counter[0]``, and one is added to it: atomic, so that no two threads get the same."""
 
@@ -34,7 +35,7 @@ def next_ticket(typingctx: Any, counter: Any) -> tuple[Any, Codegen]:
     return types.int64(counter), codegen
 
 
-@intrinsic
+@instruction
 def float_bits(typingctx: Any, value: Any) -> tuple[Any, Codegen]:
     """The bits of a float32 as an int32."""
 
@@ -44,7 +45,7 @@ def float_bits(typingctx: Any, value: Any) -> tuple[Any, Codegen]:
     return types.int32(types.float32), codegen
 
 
-@intrinsic
+@instruction
 def bits_float(typingctx: Any, value: Any) -> tuple[Any, Codegen]:
     """The float32 that an int32 holds the bits of."""
 
@@ -54,7 +55,7 @@ def bits_float(typingctx: Any, value: Any) -> tuple[Any, Codegen]:
     return types.float32(types.int32), codegen
 
 
-@intrinsic
+@instruction
 def multiply_add(typingctx: Any, a: Any, b: Any, c: Any) -> tuple[Any, Codegen]:
     """a·b + c of float32, rounded once."""
 

@@ -21,7 +21,7 @@ class GraphArgument:
 
     def __init__(self, cached: bool) -> None:
         self.cached = cached
-        self._graphs: Memo[tuple[Tensor | None, int, int, Graph]] = Memo()
+        self._graphs: Memo[tuple[Tensor | None, tuple[int, int], Graph]] = Memo()
 
     def __call__(self, edges: GraphLike, weight: Tensor | None, num_nodes: int) -> Graph:
         """The graph of ``edges``: a Graph, [2, E] indices, an ``EdgeIndex``, or a sparse N × N matrix."""
@@ -35,11 +35,12 @@ class GraphArgument:
         if not self.cached or differentiable or torch.compiler.is_compiling():
             return _build(edges, weight, num_nodes)
         version = 0 if weight is None else weight._version
-        known = self._graphs.get(edges, lambda: (weight, version, num_nodes, _build(edges, weight, num_nodes)))
-        if known[0] is not weight or known[1:3] != (version, num_nodes):
+        made_of = (version, num_nodes)
+        known = self._graphs.get(edges, lambda: (weight, made_of, _build(edges, weight, num_nodes)))
+        if known[0] is not weight or known[1] != made_of:
             self._graphs = Memo()
             return self(edges, weight, num_nodes)
-        return known[3]
+        return known[2]
 
 
 def _build(edges: Tensor, weight: Tensor | None, num_nodes: int) -> Graph:

@@ -12,7 +12,8 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.nn.memo import Memo
 
-Features = Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix
+Features = Tensor | Any
+"""A dense or sparse tensor, or a SciPy sparse matrix or array."""
 
 _PAIRS: Memo[tuple[Tensor, Tensor]] = Memo()
 
@@ -50,7 +51,7 @@ def sparse_product(features: Features, matrix: Tensor) -> Tensor:
     if forward.dtype != matrix.dtype or forward.device != matrix.device:
         forward = forward.to(matrix.device, matrix.dtype)
         transposed = transposed.to(matrix.device, matrix.dtype)
-    result: Tensor = _SparseProduct.apply(forward, transposed, matrix)
+    result: Tensor = _SparseProduct.apply(forward, transposed, matrix)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -61,7 +62,7 @@ class _SparseProduct(torch.autograd.Function):
         return features @ matrix.contiguous()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
         (transposed,) = ctx.saved_tensors
         return None, None, transposed @ grad.contiguous()
 
@@ -69,8 +70,8 @@ class _SparseProduct(torch.autograd.Function):
 def _with_transpose(features: Features, like: Tensor) -> tuple[Tensor, Tensor]:
     if isinstance(features, Tensor):
         csr = features.to_sparse_csr()
-        parts = (csr.values().cpu().numpy(), csr.col_indices().cpu().numpy(), csr.crow_indices().cpu().numpy())
-        matrix = scipy.sparse.csr_array(parts, shape=tuple(csr.shape))
+        parts = (csr.values(), csr.col_indices(), csr.crow_indices())
+        matrix = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(csr.shape))
     else:
         matrix = scipy.sparse.csr_array(features)
     dtype = like.dtype

@@ -76,6 +76,7 @@ class PGNN(torch.nn.Module):
     ) -> Tensor | tuple[Tensor, AggregationWeights]:
         """The logits, [N, out]; see :class:`PLaplacianConv` for ``return_aggregation_weights``."""
         hidden = self.embed(x)
-        if return_aggregation_weights:
-            return self.conv(hidden, edge_index, edge_weight, return_aggregation_weights=True)
-        return self.conv(hidden, edge_index, edge_weight)
+        result: Tensor | tuple[Tensor, AggregationWeights] = self.conv(
+            hidden, edge_index, edge_weight, return_aggregation_weights=return_aggregation_weights
+        )
+        return result

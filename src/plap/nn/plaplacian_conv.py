@@ -18,8 +18,10 @@ AggregationWeights = tuple[Tensor, Tensor]
 
 
 class PLaplacianConv(torch.nn.Module):
-    r"""The p-Laplacian message passing of `"p-Laplacian Based Graph Neural Networks"
-    <https://proceedings.mlr.press/v162/fu22e.html>`_ (Fu, Zhao, Bian, ICML 2022), then a linear map.
+    r"""p-Laplacian message passing, then a linear map.
+
+    From `"p-Laplacian Based Graph Neural Networks" <https://proceedings.mlr.press/v162/fu22e.html>`_
+    (Fu, Zhao, Bian, ICML 2022), Eq. 15:
 
     .. math::
         F^{(0)} = X, \quad
@@ -135,22 +137,23 @@ class PLaplacianConv(torch.nn.Module):
         *,
         return_aggregation_weights: bool = False,
     ) -> Tensor | tuple[Tensor, AggregationWeights]:
-        """Propagate x and map it; with the last step's weights as (edge_index, α D^-1/2 M D^-1/2) if asked."""
+        """Propagate x and map it; if asked, with (edge_index, α D^-1/2 M D^-1/2) of the last step."""
         if x.layout != torch.strided:
             x = x.to_dense()
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
         p, mu = self.p, self.mu
-        options = {"omega": self.omega, "eps": self.eps}
+
+        def steps(K: int) -> Tensor:
+            return propagate(x, graph, p, mu, K, omega=self.omega, eps=self.eps, backend=self.backend)
+
+        out: Tensor = self.lin(steps(self.K))
         if not return_aggregation_weights:
-            return self.lin(propagate(x, graph, p, mu, self.K, backend=self.backend, **options))  # type: ignore[arg-type, no-any-return]
-        before = x
-        if self.K > 1:
-            before = propagate(x, graph, p, mu, self.K - 1, backend=self.backend, **options)  # type: ignore[arg-type]
-        weights = aggregation_weights(before, graph, p, mu, eps=self.eps)
-        out = self.lin(propagate(x, graph, p, mu, self.K, backend=self.backend, **options))  # type: ignore[arg-type]
-        return out, (graph.edge_index, weights)
+            return out
+        before = steps(self.K - 1) if self.K > 1 else x
+        return out, (graph.edge_index, aggregation_weights(before, graph, p, mu, eps=self.eps))
 
     def __repr__(self) -> str:
-        p = f"{float(self.p):g}" + (" learned" if self._raw_p is not None else "")
-        mu = f"{float(self.mu):g}" + (" learned" if self._raw_mu is not None else "")
+        with torch.no_grad():
+            p = f"{float(self.p):g}" + (" learned" if self._raw_p is not None else "")
+            mu = f"{float(self.mu):g}" + (" learned" if self._raw_mu is not None else "")
         return f"PLaplacianConv({self.in_channels}, {self.out_channels}, p={p}, mu={mu}, K={self.K})"

@@ -1,0 +1,219 @@
+"""One step backward, row by row, on a symmetric graph; layout and symbols as in :mod:`forward_rows`.
+
+With G the gradient of the step's result, Gh = αG, h = Gh·F', Z = s Gh, t = s² h and u = Z·Y − t,
+
+    ∂l/∂F_i = s_i Σ_j [ M_ij Z_j + κ_ij c_ij (Y_i − Y_j) ],      κ_ij = (p − 2) M_ij / |Y_i − Y_j|²,
+    c_ij = u_i + u_j − (Z_i − Z_j)·(Y_i − Y_j)                   (the cotangents of M_ij and M_ji together),
+
+so one pass over the rows does it, and nothing of size edges × channels exists.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plap.kernels.batches import ONE, TWO, batch_end, later
+from plap.kernels.conductance import conductances
+from plap.kernels.jit import compiled, in_order
+from plap.kernels.lanes import BLOCK, add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
+
+
+@compiled
+def prepare_rows(
+    lo: Any, hi: Any, node: Any, row: Any, s: Any, alphas: Any, Y: Any, F_next: Any, Y_first: Any, G: Any,
+    YZ: Any, u: Any, t: Any, ghx: Any, norms: Any, gX: Any, gm: Any, scalars: Any, blocks: Any, width: Any,
+) -> None:  # fmt: skip
+    """What the backward pass needs of each node: [Y | Z], u, t, Gh·X, |Y|²; adds to ∂l/∂X and ∂l/∂m.
+
+    ``F_next`` holds F of the next step, scaled by s unless ``raw`` says that it is the final result.
+    """
+    _, m, omega, _, raw = scalars
+    lanes = np.uint64(BLOCK * len(width))
+    real = s.dtype.type
+    for i in range(lo, hi):
+        alpha = alphas[node + i] * omega
+        unscale = real(1) / s[i] if s[i] > 0 else real(0)
+        h = zy = to_X = norm = real(0)
+        for b in range(blocks):
+            at = row + (i * blocks + b) * lanes
+            g = scale(alpha, load(G, at, width))
+            y = load(Y, at, width)
+            f = load(F_next, at, width)
+            f = f if raw else scale(unscale, f)
+            if omega != real(1):
+                f = add_scaled(scale(real(1) / omega, f), (real(1) - real(1) / omega) * unscale, y)
+            z = scale(s[i], g)
+            h += dot(g, f)
+            zy += dot(z, y)
+            to_X += dot(g, load(Y_first, at, width)) * unscale
+            norm += dot(y, y)
+            store(YZ, TWO * at, y)
+            store(YZ, TWO * at + lanes, z)
+            store(gX, at, add_scaled(load(gX, at, width), m, g))
+        t[node + i] = s[i] * s[i] * h
+        u[node + i] = zy - s[i] * s[i] * h
+        ghx[node + i] = to_X
+        norms[node + i] = norm
+        if s[i] > 0:
+            gm[node + i] += to_X - h
+
+
+@compiled
+def backward_rows(
+    lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, norms: Any, G: Any,
+    yf: Any, gp: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
+) -> None:  # fmt: skip
+    """Replace G = ∂l/∂F' by ∂l/∂F; adds to ∂l/∂p, row by row, if wanted.
+
+    ``yf`` receives F_i·∂l/∂F_i without the part of the damping, which the weights' gradient needs.
+    """
+    indptr, indices, w, s = graph
+    p, _, omega, eps2, want_p = scalars
+    nu, M, cut, c, batch = buffers
+    linear = p == 2.0 and not want_p
+    conductance = w if linear else M
+    first = lo
+    while first < hi:
+        end = hi if linear else batch_end(indptr, first, hi, batch)
+        start = np.uint64(0) if linear else np.uint64(indptr[first])
+        if not linear:
+            count = np.uint64(indptr[end]) - start
+            _gradient_products(first, end, node, row, graph, YZ, norms, u, nu, cut, c, blocks, width)
+            conductances(nu, M, w, start, count, cut, p, eps2)
+            if want_p:
+                for i in range(first, end):
+                    lo_k, hi_k = np.uint64(indptr[i]) - start, np.uint64(indptr[i + ONE]) - start
+                    gp[node + i] += _slope_in_p(nu, M, c, lo_k, hi_k, p, eps2)
+            _pushes(nu, M, c, w, start, count, p)
+        for i in range(first, end):
+            yf[node + i] = _backward_row(
+                i, np.uint64(indptr[i]), np.uint64(indptr[i + ONE]), row, indices, YZ, G, conductance, c,
+                start, s[i], omega, p == 2.0, blocks, width,
+            )  # fmt: skip
+        first = end
+
+
+@compiled
+def _gradient_products(
+    first: Any, end: Any, node: Any, row: Any, graph: Any, YZ: Any, norms: Any, u: Any,
+    nu: Any, cut: Any, c: Any, blocks: Any, width: Any,
+) -> None:  # fmt: skip
+    """ν_ij, its cut-off and c_ij for the entries of a batch."""
+    indptr, indices, w, _ = graph
+    lanes = np.uint64(BLOCK * len(width))
+    stride = TWO * blocks * lanes
+    start = np.uint64(indptr[first])
+    tau2 = w.dtype.type((4 * np.finfo(w.dtype).eps) ** 2)
+    for i in range(first, end):
+        for b in range(blocks):
+            offset = TWO * (row + b * lanes)
+            y = load(YZ, i * stride + offset, width)
+            z = load(YZ, i * stride + offset + lanes, width)
+            for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
+                j = np.uint64(indices[e])
+                prefetch(YZ, later(indices, e) * stride + offset, width)
+                prefetch(YZ, later(indices, e) * stride + offset + lanes, width)
+                delta = subtract(y, load(YZ, j * stride + offset, width))
+                square = dot(delta, delta) * w[e]
+                product = dot(subtract(z, load(YZ, j * stride + offset + lanes, width)), delta)
+                if b == 0:
+                    nu[e - start] = square
+                    cut[e - start] = tau2 * w[e] * (norms[node + i] + norms[node + j])
+                    c[e - start] = u[node + i] + u[node + j] - product
+                else:
+                    nu[e - start] += square
+                    c[e - start] -= product
+
+
+@in_order
+def _pushes(nu: Any, M: Any, c: Any, w: Any, start: Any, count: Any, p: Any) -> None:
+    """κ_ij c_ij in place of c_ij. One root of ν goes to M and one to c, in this order: neither overflows."""
+    one = nu.dtype.type(1)
+    for k in range(count):
+        active = nu[k] > nu.dtype.type(0)
+        root = one / np.sqrt(nu[k] if active else one)
+        push = nu.dtype.type(p - 2.0) * w[start + k] * (M[k] * root) * (c[k] * root)
+        c[k] = push if active else nu.dtype.type(0)
+
+
+@compiled
+def _backward_row(
+    i: Any, begin: Any, end: Any, row: Any, indices: Any, YZ: Any, G: Any, M: Any, c: Any, start: Any,
+    s: Any, omega: Any, linear: Any, blocks: Any, width: Any,
+) -> Any:  # fmt: skip
+    lanes = np.uint64(BLOCK * len(width))
+    stride = TWO * blocks * lanes
+    product = M.dtype.type(0)
+    for b in range(blocks):
+        offset = TWO * (row + b * lanes)
+        y = load(YZ, i * stride + offset, width)
+        f = splat(M.dtype.type(0), width)
+        if linear:
+            for e in range(begin, end):
+                j = np.uint64(indices[e])
+                f = add_scaled(f, M[e - start], load(YZ, j * stride + offset + lanes, width))
+        else:
+            push = splat(M.dtype.type(0), width)
+            for e in range(begin, end):
+                j = np.uint64(indices[e])
+                f = add_scaled(f, M[e - start], load(YZ, j * stride + offset + lanes, width))
+                push = add_scaled(push, c[e - start], subtract(y, load(YZ, j * stride + offset, width)))
+            f = add(f, push)
+        product += dot(y, f)
+        at = row + (i * blocks + b) * lanes
+        f = scale(s, f)
+        if omega != M.dtype.type(1):
+            f = add_scaled(f, M.dtype.type(1) - omega, load(G, at, width))
+        store(G, at, f)
+    return product
+
+
+@compiled
+def _slope_in_p(nu: Any, M: Any, c: Any, lo: Any, hi: Any, p: Any, eps2: Any) -> Any:
+    """Σ ¼ c M log ν over a row: each edge is met from both ends, and c is the sum of both cotangents."""
+    total = 0.0
+    for k in range(lo, hi):
+        if nu[k] > 0:
+            total += 0.25 * c[k] * M[k] * np.log(nu[k])
+        elif eps2 > 0.0 and p <= 2.0:
+            total += 0.25 * c[k] * M[k] * np.log(eps2)
+    return total
+
+
+@compiled
+def weight_rows(
+    lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, t: Any, ghx: Any, yf: Any,
+    alphas: Any, norms: Any, gw: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
+) -> None:  # fmt: skip
+    """Add ∂l/∂w_ij = c_ij ∂M_ij/∂w_ij + ∂l/∂D_i for every entry; here c_ij = Z_i·Y_j − t_i alone."""
+    indptr, indices, w, s = graph
+    p, m, _, eps2, _ = scalars
+    nu, M, cut, c, batch = buffers
+    lanes = np.uint64(BLOCK * len(width))
+    stride = TWO * blocks * lanes
+    real = s.dtype.type
+    first = lo
+    while first < hi:
+        end = batch_end(indptr, first, hi, batch)
+        start = np.uint64(indptr[first])
+        _gradient_products(first, end, node, row, graph, YZ, norms, u, nu, cut, c, blocks, width)
+        conductances(nu, M, w, start, np.uint64(indptr[end]) - start, cut, p, eps2)
+        for i in range(first, end):
+            if s[i] == 0:
+                continue
+            own = t[node + i]
+            h = own / (s[i] * s[i])
+            rest = yf[node + i] - h / alphas[node + i] + real(2) * m * h - m * ghx[node + i]
+            to_degree = real(-0.5) * s[i] * s[i] * rest
+            for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
+                j = np.uint64(indices[e])
+                product = -own
+                for b in range(blocks):
+                    offset = TWO * (row + b * lanes)
+                    z = load(YZ, i * stride + offset + lanes, width)
+                    product += dot(z, load(YZ, j * stride + offset, width))
+                slope = real(0.5 * p) if nu[e - start] > 0 else real(1)
+                gw[e] += product * slope * M[e - start] / w[e] + to_degree
+        first = end

@@ -1,0 +1,138 @@
+"""One step forward (Eq. 11-13), row by row.
+
+Symbols are those of the paper: s = D^(-1/2), Y = s F, ν = w|Y_i − Y_j|², m = 2μ/p, α of the receiver.
+
+Rows are taken in batches whose entries fit a small buffer: distances of all entries, conductances of all
+entries, then the sums row by row, which find their neighbours' channels still in the cache. A row of C
+channels is ``blocks`` blocks of ``BLOCK · len(width)`` lanes; ``node`` and ``row`` say where a run's nodes
+and rows begin. Indices are unsigned: signed ones would be tested for wrap-around at every access.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plap.kernels.batches import ONE, TWO, batch_end, later
+from plap.kernels.conductance import conductances
+from plap.kernels.jit import compiled
+from plap.kernels.lanes import BLOCK, add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
+
+
+@compiled
+def scale_rows(
+    lo: Any, hi: Any, node: Any, row: Any, s: Any, X: Any, Y: Any, norms: Any, blocks: Any, width: Any
+) -> None:
+    """Y = s X and |Y_i|²."""
+    lanes = np.uint64(BLOCK * len(width))
+    for i in range(lo, hi):
+        norm = s.dtype.type(0)
+        for b in range(blocks):
+            at = row + (i * blocks + b) * lanes
+            y = scale(s[i], load(X, at, width))
+            store(Y, at, y)
+            norm += dot(y, y)
+        norms[node + i] = norm
+
+
+@compiled
+def forward_rows(
+    lo: Any, hi: Any, node: Any, row: Any, graph: Any, X: Any, Y: Any, norms: Any,
+    out: Any, norms_next: Any, alphas: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
+) -> None:  # fmt: skip
+    """One step: Y of the next step, or F itself if this is the last; |Y_i|²; α."""
+    indptr, indices, w, s = graph
+    p, m, omega, eps2, last = scalars
+    nu, M, cut, _, batch = buffers
+    stride = blocks * np.uint64(BLOCK * len(width))
+    real = s.dtype.type
+    linear = p == 2.0
+    conductance = w if linear else M
+    first = lo
+    while first < hi:
+        end = hi if linear else batch_end(indptr, first, hi, batch)
+        start = np.uint64(0) if linear else np.uint64(indptr[first])
+        if not linear:
+            _squared_gradients(first, end, node, row, graph, Y, norms, nu, cut, blocks, width)
+            conductances(nu, M, w, start, np.uint64(indptr[end]) - start, cut, p, eps2)
+        for i in range(first, end):
+            begin = np.uint64(indptr[i])
+            degree = np.uint64(indptr[i + ONE]) - begin
+            total = real(1 if degree > 0 else 0)  # Σ_j M_ij / D_i, which is 1 for p = 2
+            if not linear:
+                total = real(0)
+                for k in range(begin - start, begin - start + degree):
+                    total += M[k]
+                total *= s[i] * s[i]
+            alpha = real(1) / (total + m)
+            alphas[node + i] = alpha
+            norms_next[node + i] = _forward_row(
+                i, begin, degree, row, stride, indices, X, Y, out, conductance, begin - start,
+                s[i], alpha, m, omega, last, blocks, width,
+            )  # fmt: skip
+        first = end
+
+
+@compiled
+def _squared_gradients(
+    first: Any, end: Any, node: Any, row: Any, graph: Any, Y: Any, norms: Any, nu: Any, cut: Any,
+    blocks: Any, width: Any,
+) -> None:  # fmt: skip
+    """ν_ij = w_ij |Y_i − Y_j|² for the entries of a batch, and the ν below which two rows count as equal.
+
+    That cut-off is τ² w (|Y_i|² + |Y_j|²), τ = 4 machine epsilons.
+    """
+    indptr, indices, w, _ = graph
+    lanes = np.uint64(BLOCK * len(width))
+    stride = blocks * lanes
+    start = np.uint64(indptr[first])
+    tau2 = w.dtype.type((4 * np.finfo(w.dtype).eps) ** 2)
+    for i in range(first, end):
+        for b in range(blocks):
+            offset = row + b * lanes
+            y = load(Y, i * stride + offset, width)
+            for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
+                j = np.uint64(indices[e])
+                prefetch(Y, later(indices, e) * stride + offset, width)
+                delta = subtract(y, load(Y, j * stride + offset, width))
+                square = dot(delta, delta) * w[e]
+                if b == 0:
+                    nu[e - start] = square
+                    cut[e - start] = tau2 * w[e] * (norms[node + i] + norms[node + j])
+                else:
+                    nu[e - start] += square
+
+
+@compiled
+def _forward_row(
+    i: Any, begin: Any, degree: Any, row: Any, stride: Any, indices: Any, X: Any, Y: Any, out: Any, M: Any,
+    slot: Any, s: Any, alpha: Any, m: Any, omega: Any, last: Any, blocks: Any, width: Any,
+) -> Any:  # fmt: skip
+    """F_i = α (s Σ_j M_ij Y_j + m X_i), damped by ω; returns |s F_i|². M is scaled first: no overflow."""
+    lanes = np.uint64(BLOCK * len(width))
+    one = M.dtype.type(1)
+    pull = alpha * s
+    norm = M.dtype.type(0)
+    for b in range(blocks):
+        offset = row + b * lanes
+        at = i * stride + offset
+        f = load(X, at, width)
+        if degree > 0:
+            f = scale(m * alpha, f)
+            odd = splat(M.dtype.type(0), width)  # two sums, because an addition waits for the one before
+            for k in range(ONE, degree, TWO):
+                i0 = np.uint64(indices[begin + k - ONE])
+                i1 = np.uint64(indices[begin + k])
+                f = add_scaled(f, pull * M[slot + k - ONE], load(Y, i0 * stride + offset, width))
+                odd = add_scaled(odd, pull * M[slot + k], load(Y, i1 * stride + offset, width))
+            if degree & ONE:
+                j = np.uint64(indices[begin + degree - ONE])
+                f = add_scaled(f, pull * M[slot + degree - ONE], load(Y, j * stride + offset, width))
+            f = add(f, odd)
+            if omega != one:
+                f = add_scaled(scale(omega, f), (one - omega) / s, load(Y, at, width))
+        y = scale(s, f)
+        store(out, at, f if last else y)
+        norm += dot(y, y)
+    return norm

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric import EdgeIndex
+
+import plap
+import plap.nn
+import problems
+from plap.nn import PLaplacianConv
+
+EDGES = torch.tensor([[0, 1, 1, 2, 3, 3], [1, 0, 2, 1, 0, 0]])
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return problems.features(5, 6, seed=0).float()
+
+
+def test_is_propagation_then_a_linear_map(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3, p=1.5, mu=0.1, K=3)
+    graph = plap.Graph.from_edge_index(EDGES, num_nodes=5)
+    assert torch.equal(conv(x, EDGES), conv.lin(plap.propagate(x, graph, 1.5, 0.1, 3)))
+
+
+def test_takes_every_form_of_graph(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3)
+    expected = conv(x, EDGES)
+    matrix = torch.zeros(5, 5)
+    matrix[EDGES[0], EDGES[1]] = 1.0
+    forms = [
+        plap.Graph.from_edge_index(EDGES, num_nodes=5),
+        EdgeIndex(EDGES, sparse_size=(5, 5)),
+        EDGES.int(),
+        matrix.to_sparse_csr(),
+        matrix.to_sparse_coo(),
+    ]
+    for form in forms:
+        assert torch.equal(conv(x, form), expected), type(form)
+
+
+def test_weights_count_and_learn(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3, p=1.5, mu=0.1)
+    weight = torch.tensor([1.0, 1.0, 2.0, 2.0, 0.5, 0.5], requires_grad=True)
+    result = conv(x, EDGES, weight)
+    assert not torch.allclose(result, conv(x, EDGES))
+    result.square().sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.abs().sum() > 0
+
+
+def test_the_cache_follows_changes(x: Tensor) -> None:
+    conv, fresh = PLaplacianConv(6, 3), PLaplacianConv(6, 3, cached=False)
+    fresh.load_state_dict(conv.state_dict())
+    edges = EDGES.clone()
+    weight = torch.ones(6)
+    assert torch.equal(conv(x, edges), fresh(x, edges))
+    edges[0, 0], edges[1, 0] = 4, 2
+    assert torch.equal(conv(x, edges), fresh(x, edges))
+    assert torch.equal(conv(x, edges, weight), fresh(x, edges, weight))
+    weight[2] = 7.0
+    assert torch.equal(conv(x, edges, weight), fresh(x, edges, weight))
+    assert torch.equal(conv(x, edges), fresh(x, edges))
+    more = torch.cat([x, x])
+    assert torch.equal(conv(more, edges), fresh(more, edges))
+
+
+def test_the_cache_spares_the_work(x: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    conv = PLaplacianConv(6, 3)
+    conv(x, EDGES)
+    monkeypatch.setattr(plap.Graph, "from_edge_index", None)
+    conv(x, EDGES)
+    with pytest.raises(TypeError):
+        conv(x, EDGES.clone())
+
+
+def test_aggregation_weights_are_those_of_the_last_step(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3, p=1.5, mu=0.1, K=2)
+    out, (edge_index, weight) = conv(x, EDGES, return_aggregation_weights=True)
+    assert torch.equal(out, conv(x, EDGES))
+    graph = plap.Graph.from_edge_index(EDGES, num_nodes=5)
+    assert torch.equal(edge_index, graph.edge_index)
+    before = plap.propagate(x, graph, 1.5, 0.1, 1)
+    pulled = torch.zeros_like(before).index_add(0, edge_index[1], weight[:, None] * before[edge_index[0]])
+    after = plap.propagate(x, graph, 1.5, 0.1, 2)
+    held = (after - pulled) / x  # β_i, the same in every channel
+    torch.testing.assert_close(held, held[:, :1].expand_as(held), rtol=1e-3, atol=1e-3)
+
+
+def test_learned_p_and_mu_start_where_asked_and_move(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3, p=1.7, mu=0.3, learn_p=True, learn_mu=True)
+
+    def now() -> tuple[float, float]:
+        with torch.no_grad():
+            return float(conv.p), float(conv.mu)
+
+    assert now() == pytest.approx((1.7, 0.3), abs=1e-6)
+    assert repr(conv) == "PLaplacianConv(6, 3, p=1.7 learned, mu=0.3 learned, K=4)"
+    optimizer = torch.optim.SGD(conv.parameters(), lr=0.1)
+    conv(x, EDGES).square().sum().backward()
+    optimizer.step()
+    assert now()[0] != pytest.approx(1.7, abs=1e-6)
+    assert now()[1] != pytest.approx(0.3, abs=1e-6)
+    conv.reset_parameters()
+    assert now() == pytest.approx((1.7, 0.3), abs=1e-6)
+
+
+def test_refuses_what_has_no_meaning(x: Tensor) -> None:
+    with pytest.raises(ValueError, match="p must lie between 1 and 3 to be learned"):
+        PLaplacianConv(6, 3, p=1.0, learn_p=True)
+    conv = PLaplacianConv(6, 3)
+    graph = plap.Graph.from_edge_index(EDGES, num_nodes=5)
+    with pytest.raises(ValueError, match=r"edge_weight must not be given with a plap\.Graph"):
+        conv(x, graph, torch.ones(6))
+    with pytest.raises(ValueError, match=r"edge_index must be a tensor or a plap\.Graph, not list"):
+        conv(x, [[0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="out of range"):
+        conv(x[:3], EDGES)
+    with pytest.raises(ValueError, match="the sparse matrix has 4 rows but x has 5"):
+        conv(x, torch.eye(4).to_sparse_csr())
+
+
+def test_runs_axis_and_state_dict(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3, p=2.5)
+    runs = torch.stack([x, -x])
+    torch.testing.assert_close(conv(runs, EDGES)[1], conv(-x, EDGES))
+    assert set(conv.state_dict()) == {"lin.weight", "lin.bias"}
+    assert math.prod(conv(runs, EDGES).shape) == 2 * 5 * 3

@@ -1,0 +1,212 @@
+"""The public operator: what it refuses, which backend it takes, how it behaves inside PyTorch's machinery."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import plap
+import problems
+from plap.kernels import fused_op, threads
+
+
+@pytest.fixture
+def graph() -> plap.Graph:
+    return problems.random_graph(30, 0.2, seed=1, weighted=True)
+
+
+@pytest.fixture
+def x(graph: plap.Graph) -> Tensor:
+    return problems.features(graph.num_nodes, 5, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"p": 0.9}, "p must be at least 1"),
+        ({"p": float("nan")}, "p must be at least 1"),
+        ({"p": "2"}, "p must be a number"),
+        ({"p": torch.tensor([1.0, 2.0])}, r"p must be a number or have shape \[1\]"),
+        ({"p": torch.tensor(0.5)}, "p must be at least 1 and finite, not 0.5"),
+        ({"mu": 0.0}, "mu must be positive"),
+        ({"mu": -1.0}, "mu must be positive"),
+        ({"mu": float("inf")}, "mu must be positive and finite"),
+        ({"K": 0}, "K must be an integer of 1 or more"),
+        ({"K": 2.5}, "K must be an integer"),
+        ({"K": True}, "K must be an integer"),
+        ({"omega": 0.0}, "omega must lie between 0 and 2"),
+        ({"eps": -1.0}, "eps must be positive"),
+        ({"variant": "other"}, "variant must be one of"),
+        ({"backend": "cuda"}, "backend must be one of"),
+        ({"variant": "published", "backend": "fused"}, "variant 'published' needs backend 'torch'"),
+    ],
+)
+def test_refuses_by_name(x: Tensor, graph: plap.Graph, changed: dict[str, Any], sentence: str) -> None:
+    arguments: dict[str, Any] = {"p": 1.5, "mu": 0.1, "K": 2} | changed
+    with pytest.raises(ValueError, match=sentence):
+        plap.propagate(x, graph, **arguments)
+
+
+def test_refuses_features_that_do_not_fit(x: Tensor, graph: plap.Graph) -> None:
+    with pytest.raises(ValueError, match="x has 29 rows but graph has 30 nodes"):
+        plap.propagate(x[1:], graph, 1.5, 0.1)
+    with pytest.raises(ValueError, match=r"x must have shape \[N, C\] or \[R, N, C\], not \[5\]"):
+        plap.propagate(x[0], graph, 1.5, 0.1)
+    with pytest.raises(ValueError, match=r"x must be float32 or float64, not torch\.int64"):
+        plap.propagate(x.long(), graph, 1.5, 0.1)
+    x[3, 1] = float("nan")
+    with pytest.raises(ValueError, match=r"x\[3, 1\] = nan is not finite"):
+        plap.propagate(x, graph, 1.5, 0.1)
+    with pytest.raises(ValueError, match=r"graph must be a plap\.Graph, not Tensor"):
+        plap.propagate(x, graph.edge_index, 1.5, 0.1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("channels", [1, 3, 8, 16, 24, 33, 64, 100])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_auto_is_fused_and_fused_is_dense(graph: plap.Graph, channels: int, dtype: torch.dtype) -> None:
+    x = problems.features(graph.num_nodes, channels, seed=3).to(dtype)
+    result = plap.propagate(x, graph, 1.5, 0.1, 4)
+    assert torch.equal(result, plap.propagate(x, graph, 1.5, 0.1, 4, backend="fused"))
+    expected = plap.propagate(x.double(), graph, 1.5, 0.1, 4, backend="dense")
+    tolerance = 1e-12 if dtype == torch.float64 else 2e-4  # the step is not Lipschitz near equal rows
+    torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_runs_take_their_own_p_and_mu(x: Tensor, graph: plap.Graph) -> None:
+    p, mu = torch.tensor([1.0, 2.0, 2.5]), torch.tensor([0.1, 1.0, 0.3])
+    runs = torch.stack([x, 2 * x, -x])
+    together = plap.propagate(runs, graph, p, mu, 3)
+    for r in range(3):
+        alone = plap.propagate(runs[r], graph, float(p[r]), float(mu[r]), 3)
+        torch.testing.assert_close(together[r], alone, rtol=1e-6, atol=1e-6)
+
+
+def test_empty_and_edgeless_graphs() -> None:
+    nothing = plap.Graph.from_edges([], num_nodes=0)
+    assert plap.propagate(torch.zeros(0, 4), nothing, 1.5, 0.1).shape == (0, 4)
+    lonely = plap.Graph.from_edges([], num_nodes=3)
+    x = torch.randn(3, 4, requires_grad=True)
+    result = plap.propagate(x, lonely, 1.5, 0.1, 3, omega=0.5)
+    assert torch.equal(result, x)
+    result.sum().backward()
+    assert torch.equal(x.grad, torch.ones_like(x))  # type: ignore[arg-type]
+
+
+def test_learnable_p_leaves_2(x: Tensor, graph: plap.Graph) -> None:
+    p = torch.tensor(2.0, requires_grad=True)
+    plap.propagate(x.float(), graph, p, 0.1, 2).square().sum().backward()
+    assert p.grad is not None
+    assert abs(p.grad.item()) > 1e-3
+
+
+def test_published_variant_differs_from_the_paper(x: Tensor, graph: plap.Graph) -> None:
+    paper = plap.propagate(x, graph, 1.5, 0.1, 2)
+    published = plap.propagate(x, graph, 1.5, 0.1, 2, variant="published")
+    assert (paper - published).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_opcheck(graph: plap.Graph, keep: bool) -> None:
+    x = problems.features(2 * graph.num_nodes, 5, seed=1).reshape(2, graph.num_nodes, 5).requires_grad_(keep)
+    p = torch.tensor([1.5, 2.0], dtype=torch.float64, requires_grad=keep)
+    mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
+    weight = graph.weight.clone().requires_grad_(keep)
+    arguments = (x, graph.indptr, graph.indices, weight, p, mu, 2, 0.9, 0.0, keep)
+    torch.library.opcheck(fused_op._forward, arguments)
+
+
+def test_compiles_as_one_graph(x: Tensor, graph: plap.Graph) -> None:
+    def loss(x: Tensor) -> Tensor:
+        return plap.propagate(x.relu(), graph, 1.5, 0.1, 3).square().sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
+    eager, traced = x.clone().requires_grad_(), x.clone().requires_grad_()
+    loss(eager).backward()
+    compiled(traced).backward()
+    torch.testing.assert_close(traced.grad, eager.grad)
+
+
+def test_vmap_over_features_and_parameters(x: Tensor, graph: plap.Graph) -> None:
+    batch = torch.stack([x, 2 * x, 3 * x])
+    over_x = torch.func.vmap(lambda one: plap.propagate(one, graph, 1.5, 0.1, 2))(batch)
+    torch.testing.assert_close(over_x, plap.propagate(batch, graph, 1.5, 0.1, 2))
+    mu = torch.tensor([0.1, 0.5, 2.0], dtype=torch.float64)
+    over_mu = torch.func.vmap(lambda m: plap.propagate(x, graph, 1.5, m, 2))(mu)
+    for value, result in zip(mu, over_mu, strict=True):
+        torch.testing.assert_close(result, plap.propagate(x, graph, 1.5, value, 2))
+
+
+def test_batched_cotangents(x: Tensor, graph: plap.Graph) -> None:
+    leaf = x.clone().requires_grad_()
+    result = plap.propagate(leaf, graph, 1.5, 0.1, 2)
+    cotangents = torch.randn(3, *result.shape, dtype=x.dtype)
+    (together,) = torch.autograd.grad(result, leaf, cotangents, is_grads_batched=True, retain_graph=True)
+    for one, expected in zip(cotangents, together, strict=True):
+        (alone,) = torch.autograd.grad(result, leaf, one, retain_graph=True)
+        torch.testing.assert_close(alone, expected)
+
+
+def test_second_derivative_through_fused_is_refused_and_through_torch_exists(
+    x: Tensor, graph: plap.Graph
+) -> None:
+    leaf = x.clone().requires_grad_()
+    for backend in ("fused", "torch"):
+        loss = plap.propagate(leaf, graph, 1.5, 0.1, 2, backend=backend).square().sum()
+        (slope,) = torch.autograd.grad(loss, leaf, create_graph=True)
+        if backend == "fused":
+            with pytest.raises(NotImplementedError, match="second derivatives do not exist for the fused"):
+                slope.square().sum().backward()
+        else:
+            slope.square().sum().backward()
+            assert leaf.grad is not None
+
+
+def test_same_bits_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = problems.random_graph(400, 0.1, seed=4, weighted=True)
+    x = problems.features(400, 16, seed=5).float()
+
+    def both() -> tuple[Tensor, Tensor]:
+        leaf = x.clone().requires_grad_()
+        result = plap.propagate(leaf, graph, 1.3, 0.1, 4)
+        result.square().sum().backward()
+        assert leaf.grad is not None
+        return result.detach(), leaf.grad
+
+    expected = both()
+    monkeypatch.setattr(threads, "count", lambda work, grain: 2)
+    for got, wanted in zip(both(), expected, strict=True):
+        assert torch.equal(got, wanted)
+    monkeypatch.setattr(threads, "_openmp_fork", lambda: None)
+    for got, wanted in zip(both(), expected, strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_edge_weights_learn_through_graph_construction() -> None:
+    edge_index = torch.tensor([[0, 1, 2, 2], [1, 2, 3, 0]])
+    weight = torch.tensor([1.0, 2.0, 0.5, 1.5], dtype=torch.float64, requires_grad=True)
+    x = problems.features(4, 3, seed=6)
+
+    def result(w: Tensor) -> Tensor:
+        return plap.propagate(x, plap.Graph.from_edge_index(edge_index, w), 1.5, 0.1, 2)
+
+    assert torch.autograd.gradcheck(result, (weight,))
+
+
+def test_meta_device_goes_through_the_torch_backend(graph: plap.Graph, x: Tensor) -> None:
+    assert plap.propagate(x.to("meta"), graph.to("meta"), 1.5, 0.1, 2).shape == x.shape
+    with pytest.raises(ValueError, match="x is on meta but graph is on cpu"):
+        plap.propagate(x.to("meta"), graph, 1.5, 0.1, 2)
+
+
+def test_importing_plap_imports_nothing_slow() -> None:
+    script = (
+        "import sys, plap; slow = ('numba', 'torch_geometric', 'polars', 'sklearn', 'matplotlib'); "
+        "print([name for name in slow if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
