@@ -116,7 +116,7 @@ def test_opcheck(graph: plap.Graph, keep: bool) -> None:
     p = torch.tensor([1.5, 2.0], dtype=torch.float64, requires_grad=keep)
     mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
     weight = graph.weight.clone().requires_grad_(keep)
-    arguments = (x, graph.indptr, graph.indices, weight, p, mu, 2, 0.9, 0.0, keep)
+    arguments = (x, graph.indptr, graph.indices, weight, graph.degree, p, mu, 2, 0.9, 0.0, keep)
     torch.library.opcheck(fused_op._forward, arguments)
 
 

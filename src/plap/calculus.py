@@ -220,9 +220,7 @@ def _weight(graph: Graph, like: Tensor) -> Tensor:
 
 def _inverse_root_degree(graph: Graph, like: Tensor) -> Tensor:
     """D_i^(-1/2), and 1 for a node without edges, which nothing ever multiplies."""
-    total = torch.zeros(graph.num_nodes, dtype=torch.float64, device=like.device)
-    degree = total.index_add(0, graph.receivers(), graph.weight.double())
-    return torch.where(degree > 0, degree, 1).rsqrt().to(like.dtype)
+    return torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(like.dtype)
 
 
 def _columns(f: Tensor) -> Tensor:

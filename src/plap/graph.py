@@ -58,7 +58,7 @@ class Graph:
     >>> g
     Graph(4 nodes, 2 edges, unweighted, 1 isolated, dropped 1 self-loop, merged 1 duplicate, made undirected)
     >>> g.degree
-    tensor([1., 2., 1., 0.])
+    tensor([1., 2., 1., 0.], dtype=torch.float64)
     """
 
     indptr: Tensor
@@ -66,7 +66,7 @@ class Graph:
     weight: Tensor
     info: GraphInfo
     degree: Tensor = field(init=False)
-    """Weighted degrees D_i = Σ_j W_ij, 0 for a node without edges."""
+    """Weighted degrees D_i = Σ_j W_ij, 0 for a node without edges; float64 whatever the weights are."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "degree", self._degree())
@@ -269,12 +269,12 @@ class Graph:
         weight = self.weight
         if weight.requires_grad or weight.device.type != "cpu":
             total = torch.zeros(self.num_nodes, dtype=torch.float64, device=weight.device)
-            return total.index_add(0, self.receivers(), weight.double()).to(weight.dtype)
+            return total.index_add(0, self.receivers(), weight.double())
         starts = self.indptr.numpy()
         filled = starts[:-1] < starts[1:]
         sums = np.zeros(self.num_nodes)
         sums[filled] = np.add.reduceat(weight.numpy(), starts[:-1][filled], dtype=np.float64)
-        return torch.from_numpy(sums).to(weight.dtype)
+        return torch.from_numpy(sums)
 
     def to(self, device: torch.device | str) -> Graph:
         """Return the graph on another device; the same object if it is there already."""

@@ -147,7 +147,7 @@ def _check(
         raise InputError(f"eps must be positive and finite, not {eps!r}")
     if variant not in get_args(Variant):
         raise InputError(f"variant must be one of {', '.join(get_args(Variant))}, not {variant!r}")
-    if not torch.compiler.is_compiling() and not _in_transform(x) and not bool(torch.isfinite(x).all()):
+    if not torch.compiler.is_compiling() and not _in_transform(x) and not _all_finite(x):
         where = (~torch.isfinite(x)).nonzero()[0].tolist()
         raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
     runs = x.shape[0] if x.ndim == 3 else 1
@@ -159,18 +159,27 @@ def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: floa
     if not isinstance(value, Tensor):
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise InputError(f"{name} must be a number or a tensor, not {value!r}")
-        value = torch.tensor(float(value), dtype=torch.float64, device=x.device)
+        _check_number(name, float(value), least)
+        return torch.full((runs,), float(value), dtype=torch.float64, device=x.device)
     if value.ndim > 1 or (value.ndim == 1 and value.shape[0] not in (1, runs)):
         raise InputError(f"{name} must be a number or have shape [{runs}], not {list(value.shape)}")
     if not value.is_floating_point():
         value = value.double()
     if not torch.compiler.is_compiling() and not _in_transform(value):
-        allowed = (value > 0 if least is None else value >= least) & torch.isfinite(value)
-        if not bool(allowed.all()):
-            first = float(value.detach().reshape(-1)[int((~allowed.reshape(-1)).nonzero()[0])])
-            wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
-            raise InputError(f"{name} must be {wanted}, not {first:g}")
+        for number in value.detach().reshape(-1).tolist():
+            _check_number(name, number, least)
     return value.reshape(-1).expand(runs)
+
+
+def _check_number(name: str, value: float, least: float | None) -> None:
+    if not math.isfinite(value) or not (value > 0 if least is None else value >= least):
+        wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
+        raise InputError(f"{name} must be {wanted}, not {value:g}")
+
+
+def _all_finite(x: Tensor) -> bool:
+    """The sum of all is finite if each is; only where it is not, each has to be looked at."""
+    return bool(torch.isfinite(x.detach().sum())) or bool(torch.isfinite(x).all())
 
 
 def _in_transform(value: Tensor) -> bool:

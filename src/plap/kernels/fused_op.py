@@ -19,22 +19,35 @@ def propagate(
 ) -> Tensor:
     """K steps of Eq. 11-13 on x [R, N, C], float32 or float64 on the CPU; p and mu have shape [R]."""
     weight = graph.weight.to(x.dtype)
+    degree = graph.degree.detach()  # its part in the gradient of the weights is in the kernel
     p, mu = p.double(), mu.double()
     keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, p, mu))
-    result: Tensor = _forward(x, graph.indptr, graph.indices, weight, p, mu, K, omega, eps or 0.0, keep)[0]
+    result: Tensor = _forward(
+        x, graph.indptr, graph.indices, weight, degree, p, mu, K, omega, eps or 0.0, keep
+    )[0]
     return result
 
 
 @torch.library.custom_op("plap::fused_forward", mutates_args=())
 def _forward(
-    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, p: Tensor, mu: Tensor,
+    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
     K: int, omega: float, eps: float, keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The result and what the backward pass needs: Y and α of every step (empty without ``keep``)."""
     from plap.kernels import fused  # noqa: PLC0415  (Numba takes a second to import)
 
     saved = fused.forward(
-        x.detach(), indptr, indices, weight.contiguous(), p.contiguous(), mu.contiguous(), K, omega, eps, keep
+        x.detach(),
+        indptr,
+        indices,
+        weight.contiguous(),
+        degree,
+        p.contiguous(),
+        mu.contiguous(),
+        K,
+        omega,
+        eps,
+        keep,
     )
     result = saved.result
     if result.shape != x.shape:
@@ -46,7 +59,7 @@ def _forward(
 
 @_forward.register_fake
 def _forward_fake(
-    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, p: Tensor, mu: Tensor,
+    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
     K: int, omega: float, eps: float, keep: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     from plap.kernels.fused import padded  # noqa: PLC0415
@@ -61,15 +74,16 @@ def _forward_fake(
 @torch.library.custom_op("plap::fused_backward", mutates_args=())
 def _backward(
     grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, indptr: Tensor, indices: Tensor,
-    weight: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool, want_p: bool,
+    weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool,
+    want_p: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Cotangents of x, weight (empty unless wanted), p (meaningless unless wanted) and mu."""
     from plap.kernels import fused  # noqa: PLC0415
 
     saved = fused.Saved(history.contiguous(), alphas.contiguous(), fused.pad(result, history.shape[-1]))
     gradients = fused.backward(
-        grad, saved, indptr, indices, weight.contiguous(), p.contiguous(), mu.contiguous(), omega, eps,
-        want_weight=want_weight, want_p=want_p,
+        grad, saved, indptr, indices, weight.contiguous(), degree, p.contiguous(), mu.contiguous(),
+        omega, eps, want_weight=want_weight, want_p=want_p,
     )  # fmt: skip
     gw = weight.new_empty(0) if gradients.weight is None else gradients.weight
     return gradients.x.contiguous(), gw, gradients.p, gradients.mu
@@ -78,7 +92,8 @@ def _backward(
 @_backward.register_fake
 def _backward_fake(
     grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, indptr: Tensor, indices: Tensor,
-    weight: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool, want_p: bool,
+    weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool,
+    want_p: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     gw = torch.empty_like(weight) if want_weight else weight.new_empty(0)
     gx = grad.new_empty(grad.shape)
@@ -86,21 +101,21 @@ def _backward_fake(
 
 
 def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    _, indptr, indices, weight, p, mu, _, omega, eps, _ = inputs
+    _, indptr, indices, weight, degree, p, mu, _, omega, eps, _ = inputs
     result, history, alphas = output
-    ctx.save_for_backward(result, history, alphas, indptr, indices, weight, p, mu)
+    ctx.save_for_backward(result, history, alphas, indptr, indices, weight, degree, p, mu)
     ctx.omega, ctx.eps = omega, eps
     ctx.set_materialize_grads(False)
 
 
 def _pull_back(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-    nothing = (None,) * 10
+    nothing = (None,) * 11
     if grad is None:
         return nothing
-    _, _, _, need_weight, need_p, need_mu, *_ = ctx.needs_input_grad
+    _, _, _, need_weight, _, need_p, need_mu, *_ = ctx.needs_input_grad
     gx, gw, gp, gmu = _backward(grad, *ctx.saved_tensors, ctx.omega, ctx.eps, need_weight, need_p)
-    gradients = (gw if need_weight else None, gp if need_p else None, gmu if need_mu else None)
-    return (gx, None, None, *gradients, *nothing[6:])
+    slopes = (gw if need_weight else None, None, gp if need_p else None, gmu if need_mu else None)
+    return (gx, None, None, *slopes, *nothing[7:])
 
 
 def _refuse_second_derivative(ctx: Any, *_: Any) -> None:
@@ -121,11 +136,11 @@ def _as_runs(value: Tensor, dim: int | None, batch: int, axis: int) -> Tensor:
 
 @_forward.register_vmap
 def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-    x, indptr, indices, weight, p, mu, K, omega, eps, keep = args
-    if any(in_dims[k] is not None for k in (1, 2, 3)):
+    x, indptr, indices, weight, degree, p, mu, K, omega, eps, keep = args
+    if any(in_dims[k] is not None for k in (1, 2, 3, 4)):
         return _one_by_one(_forward, info, in_dims, args)
-    x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 4, 5))
-    result, history, alphas = _forward(x, indptr, indices, weight, p, mu, K, omega, eps, keep)
+    x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 5, 6))
+    result, history, alphas = _forward(x, indptr, indices, weight, degree, p, mu, K, omega, eps, keep)
     split = (info.batch_size, -1)
     if not keep:
         return (result.unflatten(0, split), history, alphas), (0, None, None)
@@ -134,10 +149,10 @@ def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tup
 
 @_backward.register_vmap
 def _backward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-    want_weight = args[11]
-    if want_weight or any(in_dims[k] is not None for k in (4, 5, 6)):
+    want_weight = args[12]
+    if want_weight or any(in_dims[k] is not None for k in (4, 5, 6, 7)):
         return _one_by_one(_backward, info, in_dims, args)
-    axes = {0: 0, 1: 0, 2: 1, 3: 1, 7: 0, 8: 0}
+    axes = {0: 0, 1: 0, 2: 1, 3: 1, 8: 0, 9: 0}
     folded = [
         _as_runs(value, in_dims[k], info.batch_size, axes[k]) if k in axes else value
         for k, value in enumerate(args)

@@ -131,9 +131,8 @@ def _log_edge_power(F: Tensor, entries: _Entries, p: Tensor, eps: float | None) 
 
 
 def _entries(graph: Graph, x: Tensor) -> _Entries:
-    receiver = graph.receivers()
-    total = torch.zeros(graph.num_nodes, dtype=torch.float64, device=x.device)
-    degree = total.index_add(0, receiver, graph.weight.double())
-    degree = torch.where(degree > 0, degree, 1)
+    degree = torch.where(graph.degree > 0, graph.degree, 1)
     root = degree.rsqrt().to(x.dtype)
-    return _Entries(receiver, graph.indices.long(), graph.weight.to(x.dtype), degree.to(x.dtype), root)
+    return _Entries(
+        graph.receivers(), graph.indices.long(), graph.weight.to(x.dtype), degree.to(x.dtype), root
+    )

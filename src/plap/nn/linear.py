@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,13 @@ def _with_transpose(features: Features, like: Tensor) -> tuple[Tensor, Tensor]:
 def _to_torch(matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device) -> Tensor:
     # 32-bit indices of both arrays: the product with 64-bit ones is many times slower on large matrices
     index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 - 1 else np.int64
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr.astype(index)),
-        torch.from_numpy(matrix.indices.astype(index)),
-        torch.from_numpy(np.ascontiguousarray(matrix.data)).to(dtype),
-        matrix.shape,
-        device=device,
-        check_invariants=False,
-    )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
+        return torch.sparse_csr_tensor(
+            torch.from_numpy(matrix.indptr.astype(index)),
+            torch.from_numpy(matrix.indices.astype(index)),
+            torch.from_numpy(np.ascontiguousarray(matrix.data)).to(dtype),
+            matrix.shape,
+            device=device,
+            check_invariants=False,
+        )
