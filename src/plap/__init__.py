@@ -3,7 +3,9 @@
 from plap import data, nn
 from plap.calculus import divergence, energy, gradient, objective, p_laplacian
 from plap.errors import InputError
+from plap.estimator import PGNNClassifier
 from plap.graph import Graph, GraphInfo
+from plap.label_propagation import PLaplacianLabelPropagation
 from plap.propagation import aggregation_weights, propagate
 from plap.solution import SolveInfo, solve
 
@@ -13,6 +15,8 @@ __all__ = [
     "Graph",
     "GraphInfo",
     "InputError",
+    "PGNNClassifier",
+    "PLaplacianLabelPropagation",
     "SolveInfo",
     "__version__",
     "aggregation_weights",

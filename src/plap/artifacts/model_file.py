@@ -1,0 +1,202 @@
+"""A trained model as two files: weights as safetensors, everything else as JSON; nothing is ever unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from plap.artifacts.plain import plain
+from plap.errors import InputError
+
+FORMAT = "plap-model"
+FORMAT_VERSION = 1
+
+State = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """A model, or an ensemble of several, and what it was made for."""
+
+    config: Mapping[str, Any]
+    """How to build it; only what JSON has."""
+    states: Sequence[State]
+    """The weights of each member of the ensemble."""
+    classes: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+    num_features: int
+    feature_names: tuple[str, ...] | None = None
+    multilabel: bool = False
+    graph_digest: str = ""
+    features_digest: str = ""
+    versions: Mapping[str, str] = field(default_factory=lambda: current_versions())
+    """Of plap, PyTorch and NumPy when it was written."""
+    path: Path | None = None
+    """Where it was read from."""
+
+    def check_features(self, count: int, names: Sequence[str] | None = None) -> None:
+        """Refuse features that the model was not made for.
+
+        Parameters
+        ----------
+        count : int
+            Columns of the features.
+        names : sequence of str, optional
+            Their names, compared where both sides have them.
+        """
+        where = f"{self.path}: the model" if self.path else "the model"
+        if self.feature_names is not None and names is not None:
+            mine, others = self.feature_names, tuple(names)
+            missing = [name for name in mine if name not in set(others)]
+            extra = [name for name in others if name not in set(mine)]
+            if missing:
+                raise InputError(f"{where} needs the feature {missing[0]!r}, which the graph does not have")
+            if extra:
+                raise InputError(f"{where} was not made for the feature {extra[0]!r} of the graph")
+            if mine != others:
+                at = next(k for k, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b)
+                raise InputError(
+                    f"{where} needs its features in another order: column {at + 1} is {mine[at]!r}, not {others[at]!r}"
+                )
+        if count != self.num_features:
+            raise InputError(f"{where} was made for {self.num_features} features, and the graph has {count}")
+
+    def encode(self) -> tuple[bytes, bytes]:
+        """The contents of ``model.json`` and ``model.safetensors``."""
+        from safetensors.torch import save  # noqa: PLC0415
+
+        tensors = {
+            f"{k}/{name}": tensor.detach().cpu().contiguous().clone()
+            for k, state in enumerate(self.states)
+            for name, tensor in state.items()
+        }
+        for name, tensor in tensors.items():
+            if not _is_finite(tensor):
+                raise InputError(f"the weight {name!r} of the model is not finite")
+        weights = save(tensors)
+        header = {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "config": plain(self.config),
+            "members": len(self.states),
+            "classes": plain(self.classes),
+            "multilabel": self.multilabel,
+            "num_features": self.num_features,
+            "feature_names": None if self.feature_names is None else plain(self.feature_names),
+            "graph_digest": self.graph_digest,
+            "features_digest": self.features_digest,
+            "versions": plain(self.versions),
+            "shapes": {name: list(tensor.shape) for name, tensor in tensors.items()},
+            "weights_sha256": hashlib.sha256(weights).hexdigest(),
+        }
+        header["sha256"] = _self_digest(header)
+        text = json.dumps(header, indent=1, ensure_ascii=False, allow_nan=False)
+        return text.encode() + b"\n", weights
+
+    @classmethod
+    def decode(cls, header_bytes: bytes, weights: bytes, folder: Path) -> ModelFile:
+        """Read what :meth:`encode` wrote, and refuse anything else with one sentence."""
+        path = folder / "model.json"
+        header = read_header(header_bytes, path)
+        if hashlib.sha256(weights).hexdigest() != header["weights_sha256"]:
+            _refuse(folder / "model.safetensors", "it is damaged or belongs to another model.json")
+        names = header["feature_names"]
+        return cls(
+            config=header["config"],
+            states=_states(weights, header, folder / "model.safetensors"),
+            classes=tuple(header["classes"]),
+            num_features=header["num_features"],
+            feature_names=None if names is None else tuple(names),
+            multilabel=header["multilabel"],
+            graph_digest=header["graph_digest"],
+            features_digest=header["features_digest"],
+            versions=header["versions"],
+            path=folder,
+        )
+
+
+_FIELDS: dict[str, type | tuple[type, ...]] = {
+    "config": dict,
+    "members": int,
+    "classes": list,
+    "multilabel": bool,
+    "num_features": int,
+    "feature_names": (list, type(None)),
+    "graph_digest": str,
+    "features_digest": str,
+    "versions": dict,
+    "shapes": dict,
+    "weights_sha256": str,
+    "sha256": str,
+}
+
+
+def read_header(content: bytes, path: Path) -> dict[str, Any]:
+    """``model.json`` as a dictionary with every key in place and of its type."""
+    try:
+        header = json.loads(content)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        _refuse(path, "it is not JSON; the file is damaged or was not written by plap")
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        _refuse(path, "it was not written by plap")
+    version = header.get("format_version")
+    if version != FORMAT_VERSION:
+        _refuse(path, f"it has format version {version!r}, and this plap reads {FORMAT_VERSION}")
+    for name, kind in _FIELDS.items():
+        if name not in header:
+            _refuse(path, f"the key {name!r} is missing")
+        if not isinstance(header[name], kind):
+            _refuse(path, f"the key {name!r} holds {type(header[name]).__name__}")
+    if header["sha256"] != _self_digest(header):
+        _refuse(path, "it was changed after plap wrote it")
+    return header
+
+
+def current_versions() -> dict[str, str]:
+    """Versions of what a result depends on."""
+    import numpy  # noqa: PLC0415, ICN001
+
+    from plap import __version__  # noqa: PLC0415
+
+    return {"plap": __version__, "torch": torch.__version__, "numpy": numpy.__version__}
+
+
+def _states(weights: bytes, header: dict[str, Any], path: Path) -> tuple[State, ...]:
+    from safetensors import SafetensorError  # noqa: PLC0415
+    from safetensors.torch import load  # noqa: PLC0415
+
+    try:
+        tensors = load(weights)
+    except SafetensorError as error:
+        _refuse(path, f"it is damaged ({error})")
+    if {name: list(tensor.shape) for name, tensor in tensors.items()} != header["shapes"]:
+        _refuse(path, "its tensors are not those that model.json lists")
+    states: list[dict[str, Tensor]] = [{} for _ in range(header["members"])]
+    for name, tensor in tensors.items():
+        member, _, key = name.partition("/")
+        if not member.isdecimal() or int(member) >= len(states):
+            _refuse(path, f"the tensor {name!r} belongs to no member of the ensemble")
+        if not _is_finite(tensor):
+            _refuse(path, f"the tensor {name!r} is not finite")
+        states[int(member)][key] = tensor
+    return tuple(states)
+
+
+def _self_digest(header: dict[str, Any]) -> str:
+    rest = {name: value for name, value in header.items() if name != "sha256"}
+    text = json.dumps(rest, sort_keys=True, ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _is_finite(tensor: Tensor) -> bool:
+    return not tensor.is_floating_point() or bool(torch.isfinite(tensor).all())
+
+
+def _refuse(path: Path, problem: str) -> NoReturn:
+    raise InputError(f"{path} cannot be read: {problem}") from None

@@ -1,0 +1,115 @@
+"""The table of predictions: one row a node."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plap.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+
+ROLES = ("train", "val", "test", "unlabelled")
+_SEPARATOR = "; "
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities of every node, beside what was known of it.
+
+    Examples
+    --------
+    >>> table = Predictions([10, 20], ["cat", "dog"], np.array([[0.9, 0.1], [0.3, 0.7]]), ["train", "test"])
+    >>> table.predicted
+    ['cat', 'dog']
+    """
+
+    node_ids: Sequence[Any]
+    classes: Sequence[Any]
+    probabilities: NDArray[np.floating[Any]]
+    """[N, classes]; rows sum to 1, except with ``multilabel``."""
+    roles: Sequence[str]
+    """"train", "val", "test" or "unlabelled", one a node."""
+    known: NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | None = None
+    """Class numbers [N], −1 where unknown; with ``multilabel`` 0 and 1 [N, classes], NaN where unknown."""
+    multilabel: bool = False
+    """Whether a node may have several labels or none: those with a probability of ½ or more are predicted."""
+
+    def __post_init__(self) -> None:
+        shape = (len(self.node_ids), len(self.classes))
+        if self.probabilities.shape != shape:
+            raise InputError(f"probabilities must have shape {list(shape)}, not {list(self.probabilities.shape)}")
+        if len(self.roles) != shape[0]:
+            raise InputError(f"there are {len(self.roles)} roles for {shape[0]} nodes")
+        if not np.isfinite(self.probabilities).all():
+            raise InputError("probabilities must be finite")
+        if strange := set(self.roles) - set(ROLES):
+            raise InputError(f"role {sorted(strange)[0]!r} is none of {', '.join(ROLES)}")
+
+    @property
+    def predicted(self) -> list[str]:
+        """The likeliest class of every node, or all its labels."""
+        if self.multilabel:
+            return [self._names(row >= 0.5) for row in self.probabilities]
+        names = [str(name) for name in self.classes]
+        return [names[k] for k in self.probabilities.argmax(axis=1)]
+
+    @property
+    def truth(self) -> list[str | None]:
+        """The known labels, None where there is none."""
+        if self.known is None:
+            return [None] * len(self.node_ids)
+        if self.multilabel:
+            return [None if np.isnan(row).any() else self._names(row > 0.5) for row in self.known]
+        return [str(self.classes[int(k)]) if k >= 0 else None for k in self.known]
+
+    def frame(self) -> polars.DataFrame:
+        """The table that ``predictions.csv`` and ``predictions.parquet`` hold."""
+        import polars  # noqa: PLC0415
+
+        columns: dict[str, Any] = {
+            "node": list(self.node_ids),
+            "role": list(self.roles),
+            "known": polars.Series(self.truth, dtype=polars.String),
+            "predicted": self.predicted,
+        }
+        if not self.multilabel:
+            columns["probability"] = self.probabilities.max(axis=1, initial=0)
+        for k, name in enumerate(self.classes):
+            columns[f"probability_{name}"] = np.ascontiguousarray(self.probabilities[:, k])
+        return polars.DataFrame(columns)
+
+    def write_csv(self, stream: IO[bytes]) -> None:
+        """Write the table as CSV, probabilities to six decimals."""
+        with _os_errors():
+            self.frame().write_csv(stream, float_precision=6)
+
+    def write_parquet(self, stream: IO[bytes]) -> None:
+        """Write the table as Parquet."""
+        with _os_errors():
+            self.frame().write_parquet(stream)
+
+    def _names(self, chosen: NDArray[np.bool_]) -> str:
+        return _SEPARATOR.join(str(name) for name, yes in zip(self.classes, chosen, strict=True) if yes)
+
+
+@contextlib.contextmanager
+def _os_errors() -> Iterator[None]:
+    """Give back the error number that Polars hides in its text, so that a full disk is known as such."""
+    from polars.exceptions import PolarsError  # noqa: PLC0415
+
+    try:
+        yield
+    except (OSError, PolarsError) as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error

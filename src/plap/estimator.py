@@ -1,0 +1,254 @@
+"""The classifier of the package, by scikit-learn's conventions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from plap.artifacts import ModelFile, features_digest, load_model
+from plap.data.hold_out import HoldOut, hold_out
+from plap.errors import InputError
+from plap.fitting.models import Tune, fit_model, member_probabilities
+from plap.graph import Graph
+from plap.labels import Classes, codes_of, encode
+from plap.nn.linear import Features
+from plap.params import Estimator
+from plap.training import RunConfig, Trial
+from plap.training.loop import Report
+
+_SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay")
+
+
+class PGNNClassifier(Estimator):
+    """Predict the class of every node of a graph from its features, its edges and some known labels.
+
+    Parameters
+    ----------
+    p, mu, K, lr, dropout, weight_decay : number, optional
+        A value given here is kept; what is left open is searched (``tune="auto"``) or has its default.
+    hidden : int
+    tune : {"auto", None}
+        Successive halving over the paper's grid, judged by labels set aside for validation.
+    budget : int or "auto"
+        Epochs that the search may spend over all runs.
+    seeds : int
+        Members of the ensemble whose mean probabilities predict.
+    validation : float
+        Share of the known labels that is set aside, unless ``fit`` is given the sets.
+    max_epochs, patience, stop_by, seed, memory_budget :
+        As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
+
+    Attributes
+    ----------
+    classes_ : array of the classes in ascending order
+    config_ : RunConfig
+        What was found.
+    trials_ : tuple of Trial
+        What the search tried.
+    n_features_in_ : int
+    validation_score_ : float
+        Mean accuracy of the members on the labels that were set aside. It is optimistic, because the
+        search chose by it; measure on labels that ``fit`` never saw.
+
+    Examples
+    --------
+    >>> import plap
+    >>> data = plap.data.csbm(phi=-0.75, n=300, f=20, d=8.0, seed=1)
+    >>> model = plap.PGNNClassifier(p=2.5, tune=None, seeds=2, max_epochs=50)
+    >>> known = data.y.clone()
+    >>> known[200:] = -1
+    >>> model.fit(data.graph, data.x, known).predict().shape
+    (300,)
+    """
+
+    classes_: Classes
+    config_: RunConfig
+    trials_: tuple[Trial, ...]
+    n_features_in_: int
+    validation_score_: float
+    _states: tuple[dict[str, Tensor], ...]
+    _probabilities: Tensor | None
+    _digests: tuple[str, str]
+
+    def __init__(
+        self,
+        p: float | None = None,
+        mu: float | None = None,
+        K: int | None = None,
+        lr: float | None = None,
+        dropout: float | None = None,
+        weight_decay: float | None = None,
+        hidden: int = 16,
+        tune: Tune = "auto",
+        budget: Any = "auto",
+        seeds: int = 8,
+        validation: float = 0.25,
+        max_epochs: int = 1000,
+        patience: int = 200,
+        stop_by: Any = "accuracy",
+        seed: int = 0,
+        memory_budget: int | None = None,
+    ) -> None:
+        self.p, self.mu, self.K = p, mu, K
+        self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
+        self.hidden = hidden
+        self.tune, self.budget, self.seeds = tune, budget, seeds
+        self.validation = validation
+        self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
+        self.seed = seed
+        self.memory_budget = memory_budget
+
+    def fit(
+        self,
+        graph: Graph,
+        X: Any,
+        y: Any,
+        *,
+        train: Any = None,
+        val: Any = None,
+        progress: Report | None = None,
+    ) -> PGNNClassifier:
+        """Find and train a model.
+
+        Parameters
+        ----------
+        graph : Graph
+        X : array, tensor or sparse matrix, shape [N, F]
+        y : sequence, shape [N]
+            Labels of any type; unknown is -1, NaN or None.
+        train, val : boolean arrays [N], optional
+            Which known labels to learn from and which to judge by; by default all, shared out at random.
+        progress : function of a Progress, optional
+            Called after every epoch.
+        """
+        if self.tune not in ("auto", None):
+            raise InputError(f"tune must be 'auto' or None, not {self.tune!r}")
+        features = as_features(X, graph)
+        classes, codes = encode(y)
+        if codes.size != graph.num_nodes:
+            raise InputError(f"y has {codes.size} labels but graph has {graph.num_nodes} nodes")
+        labels = torch.from_numpy(codes)
+        sets = self._sets(labels, train, val)
+        base = RunConfig(
+            hidden=self.hidden,
+            seed=self.seed,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            stop_by=self.stop_by,
+        )
+        fitted = fit_model(
+            graph, features, labels, sets, base,
+            fixed={name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not None},
+            search=self.tune == "auto", budget=self.budget, seeds=self.seeds,
+            num_classes=max(2, classes.size), memory_budget=self.memory_budget, progress=progress,
+        )  # fmt: skip
+        self.classes_, self.config_, self.trials_ = classes, fitted.config, fitted.trials
+        self.n_features_in_ = features.shape[1]
+        runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
+        self.validation_score_ = float(np.mean([run.val_score for run in runs]))
+        self._states = tuple(run.state for run in runs)
+        self._probabilities = fitted.ensemble.probabilities[:, : classes.size].double()
+        self._digests = (graph.digest, features_digest(features))
+        return self
+
+    def predict_proba(self, graph: Graph | None = None, X: Any = None) -> NDArray[np.float64]:
+        """Probabilities [N, classes] of the nodes of ``fit``, or of another graph with the same features."""
+        self.check_fitted()
+        if graph is None and X is None:
+            if self._probabilities is None:
+                raise InputError("a loaded model knows no nodes: give it a graph and X")
+            probabilities = self._probabilities
+        elif graph is None or X is None:
+            raise InputError("graph and X must be given together")
+        else:
+            features = as_features(X, graph)
+            if features.shape[1] != self.n_features_in_:
+                raise InputError(
+                    f"X has {features.shape[1]} features, but the model was fitted with {self.n_features_in_}"
+                )
+            width = max(2, self.classes_.size)
+            probabilities = member_probabilities(
+                self.config_, self._states, graph, features, width, multilabel=False
+            )[:, : self.classes_.size].double()
+        result: NDArray[np.float64] = (probabilities / probabilities.sum(1, keepdim=True)).numpy()
+        return result
+
+    def predict(self, graph: Graph | None = None, X: Any = None) -> Classes:
+        """The likeliest class of every node, as the labels of ``fit`` had it."""
+        likeliest = self.predict_proba(graph, X).argmax(axis=1)
+        return self.classes_[likeliest]
+
+    def score(self, y: Any, graph: Graph | None = None, X: Any = None) -> float:
+        """Accuracy against true labels; where these are unknown, they do not count."""
+        predicted = self.predict_proba(graph, X).argmax(axis=1)
+        codes = codes_of(y, self.classes_)
+        if codes.size != predicted.size:
+            raise InputError(f"y has {codes.size} labels but there are {predicted.size} predictions")
+        known = codes >= 0
+        if not known.any():
+            raise InputError("y has no known label to score against")
+        return float((predicted[known] == codes[known]).mean())
+
+    def to_model_file(self, feature_names: tuple[str, ...] | None = None) -> ModelFile:
+        """The model as ``plap fit`` writes it."""
+        self.check_fitted()
+        return ModelFile(
+            config=self.config_.to_dict(),
+            states=self._states,
+            classes=tuple(self.classes_.tolist()),
+            num_features=self.n_features_in_,
+            feature_names=feature_names,
+            graph_digest=self._digests[0],
+            features_digest=self._digests[1],
+        )
+
+    @classmethod
+    def load(cls, out: Path | str) -> PGNNClassifier:
+        """The classifier of a folder that ``plap fit`` wrote; it predicts for graphs given to it."""
+        file = load_model(out)
+        if file.multilabel:
+            raise InputError(f"{out} holds a model of several labels a node; use plap predict")
+        config = RunConfig.from_dict(dict(file.config))
+        model = cls(**{name: getattr(config, name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
+        model.config_, model.trials_ = config, ()
+        model.classes_ = np.asarray(file.classes)
+        model.n_features_in_ = file.num_features
+        model._states = tuple(dict(state) for state in file.states)
+        model._probabilities = None
+        model._digests = (file.graph_digest, file.features_digest)
+        return model
+
+    def _sets(self, labels: Tensor, train: Any, val: Any) -> HoldOut:
+        if train is None and val is None:
+            return hold_out(labels, self.validation, self.seed)
+        if train is None or val is None:
+            raise InputError("train and val must be given together")
+        masks = []
+        for name, given in (("train", train), ("val", val)):
+            mask = torch.as_tensor(np.asarray(given))
+            if mask.dtype != torch.bool or mask.shape != labels.shape:
+                raise InputError(f"{name} must be a boolean array of shape [{labels.shape[0]}]")
+            masks.append(mask)
+        if bool((masks[0] & masks[1]).any()):
+            raise InputError("train and val must not share a node")
+        return HoldOut(*masks)
+
+
+def as_features(X: Any, graph: Graph) -> Features:
+    """X as the models take it: a float32 tensor, or a sparse matrix as it is; one row a node."""
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    if not isinstance(X, Tensor) and not scipy.sparse.issparse(X):
+        try:
+            X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
+        except (TypeError, ValueError):
+            raise InputError("X must hold numbers, one row a node") from None
+    if X.ndim != 2 or X.shape[0] != graph.num_nodes:
+        raise InputError(f"X must have shape [{graph.num_nodes}, F], not {list(X.shape)}")
+    return X

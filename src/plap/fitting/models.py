@@ -1,0 +1,120 @@
+"""One kind of model, tuned on validation labels and trained with several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.nn.linear import Features
+from plap.training import (
+    Ensemble,
+    RunConfig,
+    SearchSpace,
+    SplitLike,
+    Trial,
+    build_module,
+    train_ensemble,
+    tune,
+)
+from plap.training.loop import Report
+
+Tune = Literal["auto"] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A model that was found."""
+
+    config: RunConfig
+    trials: tuple[Trial, ...]
+    """What the search tried; nothing where there was none."""
+    ensemble: Ensemble
+    interrupted: bool = False
+
+
+def fit_model(
+    graph: Graph,
+    x: Features,
+    y: Tensor,
+    split: SplitLike,
+    base: RunConfig,
+    *,
+    fixed: Mapping[str, Any] | None = None,
+    search: bool = True,
+    budget: int | Literal["auto"] = "auto",
+    seeds: int = 8,
+    num_classes: int | None = None,
+    memory_budget: int | None = None,
+    progress: Report | None = None,
+) -> Fitted:
+    """Search the paper's grid around ``base``, then train the winner with several seeds.
+
+    Parameters
+    ----------
+    graph, x, y, split, num_classes, memory_budget, progress :
+        As for :func:`plap.training.train_runs`; the test nodes of the split are never looked at.
+    base : RunConfig
+        Model, seed, and everything that is not searched.
+    fixed : mapping, optional
+        Fields that the search must leave at these values.
+    search : bool
+        Whether to search at all; if not, ``base`` with ``fixed`` is trained.
+    budget : int or "auto"
+        As for :func:`plap.training.tune`.
+    seeds : int
+        Members of the ensemble.
+    """
+    fixed = dict(fixed or {})
+    base = replace(base, **fixed)
+    trials: tuple[Trial, ...] = ()
+    interrupted = False
+    options = {"num_classes": num_classes, "memory_budget": memory_budget, "progress": progress}
+    if search:
+        found = tune(
+            graph,
+            x,
+            y,
+            split,
+            space=_space(base, fixed),
+            seed=base.seed,
+            budget=budget,
+            **options,  # type: ignore[arg-type]
+        )
+        base, trials, interrupted = found.best, found.trials, found.interrupted
+    ensemble = train_ensemble(graph, x, y, split, base, seeds, **options)
+    interrupted = interrupted or any(run.interrupted for run in ensemble.runs)
+    if all(run.best_epoch == 0 for run in ensemble.runs):
+        raise InputError("training was stopped before its first epoch, so there is no model")
+    return Fitted(base, trials, ensemble, interrupted)
+
+
+def _space(base: RunConfig, fixed: Mapping[str, Any]) -> SearchSpace:
+    searched = {field.name for field in fields(SearchSpace)} - {"base"}
+    return SearchSpace(base, **{name: (value,) for name, value in fixed.items() if name in searched})
+
+
+def member_probabilities(
+    config: RunConfig,
+    states: Sequence[Mapping[str, Tensor]],
+    graph: Graph,
+    x: Features,
+    classes: int,
+    *,
+    multilabel: bool,
+) -> Tensor:
+    """Mean probabilities [N, L] of an ensemble on any graph: the members need not have seen it."""
+    total = torch.zeros(graph.num_nodes, classes)
+    for state in states:
+        module = build_module(config, x.shape[1], classes)
+        module.load_state_dict(dict(state))
+        module.eval()
+        with torch.no_grad():
+            logits = module(x, graph)
+        total += logits.sigmoid() if multilabel else logits.softmax(1)
+    return total / len(states)

@@ -1,0 +1,110 @@
+"""Label propagation by the p-Laplacian: a classifier for graphs without features, and without training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.labels import Classes, Codes, codes_of, encode
+from plap.params import Estimator
+from plap.solution import SolveInfo, solve
+
+
+class PLaplacianLabelPropagation(Estimator):
+    r"""Spread the known labels over the edges: the minimiser of Eq. 8 with the labels as X.
+
+    .. math:: F^* = \arg\min_F \; \mathcal{S}_p(F) + \mu \|F - X\|^2, \qquad
+        X_{ic} = 1 \text{ if node } i \text{ is known to be of class } c, \text{ else } 0
+
+    The rows of F*, divided by their sums, are the probabilities; p = 2 is the local and global consistency of
+    Zhou et al. (2004). A node that no label reaches gets the shares of the classes among the known labels.
+
+    Parameters
+    ----------
+    p : float, at least 1
+    mu : float, positive
+        Small spreads labels far, large keeps them near.
+    tol : float
+        As in :func:`plap.solve`.
+    max_iter : int
+
+    Attributes
+    ----------
+    classes_ : array of the classes in ascending order
+    probabilities_ : float64 array, shape [N, classes]
+    info_ : SolveInfo
+        Among others whether the solver converged.
+
+    Examples
+    --------
+    >>> import plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3)], num_nodes=5)
+    >>> model = PLaplacianLabelPropagation().fit(path, ["a", None, None, "b", "b"])
+    >>> model.predict()
+    array(['a', 'a', 'b', 'b', 'b'], dtype='<U1')
+    """
+
+    classes_: Classes
+    probabilities_: NDArray[np.float64]
+    info_: SolveInfo
+
+    def __init__(self, p: float = 1.5, mu: float = 1.0, tol: float = 1e-5, max_iter: int = 2000) -> None:
+        self.p = p
+        self.mu = mu
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def fit(self, graph: Graph, y: Any) -> PLaplacianLabelPropagation:
+        """Spread ``y``, one label a node; unknown is None, NaN or −1."""
+        if not isinstance(graph, Graph):
+            raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+        classes, codes = encode(y)
+        if codes.size != graph.num_nodes:
+            raise InputError(f"y has {codes.size} labels but graph has {graph.num_nodes} nodes")
+        one_hot = _one_hot(codes, classes.size).to(graph.device)
+        solution, info = solve(one_hot, graph, self.p, self.mu, self.tol, max_iter=self.max_iter)
+        self.probabilities_ = _normalised(solution.cpu().numpy(), codes)
+        self.classes_, self.info_ = classes, info
+        return self
+
+    def predict_proba(self, nodes: Any = None) -> NDArray[np.float64]:
+        """Probabilities of the classes, [nodes, classes]; of all nodes if none are named."""
+        self.check_fitted()
+        return self.probabilities_ if nodes is None else self.probabilities_[np.asarray(nodes)]
+
+    def predict(self, nodes: Any = None) -> Classes:
+        """The likeliest class of every node, or of those named."""
+        probabilities = self.predict_proba(nodes)
+        return self.classes_[probabilities.argmax(axis=1)]
+
+    def score(self, y: Any, nodes: Any = None) -> float:
+        """Accuracy against true labels; where these are unknown, they do not count."""
+        probabilities = self.predict_proba(nodes)
+        codes = codes_of(y, self.classes_)
+        if codes.size != probabilities.shape[0]:
+            raise InputError(f"y has {codes.size} labels but there are {probabilities.shape[0]} predictions")
+        known = codes >= 0
+        if not known.any():
+            raise InputError("y has no known label to score against")
+        return float((probabilities[known].argmax(axis=1) == codes[known]).mean())
+
+
+def _one_hot(codes: Codes, classes: int) -> torch.Tensor:
+    rows = torch.zeros(codes.size, classes, dtype=torch.float64)
+    known = np.flatnonzero(codes >= 0)
+    rows[torch.from_numpy(known), torch.from_numpy(codes[known])] = 1
+    return rows
+
+
+def _normalised(solution: NDArray[np.float64], codes: Codes) -> NDArray[np.float64]:
+    """Rows that sum to 1; the shares of the known labels where nothing arrived."""
+    mass = solution.clip(min=0)
+    total = mass.sum(axis=1, keepdims=True)
+    prior = np.bincount(codes[codes >= 0], minlength=mass.shape[1]) / (codes >= 0).sum()
+    reached = total > np.finfo(np.float64).tiny
+    return np.where(reached, mass / np.where(reached, total, 1), prior)

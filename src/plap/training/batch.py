@@ -1,0 +1,214 @@
+"""One batch of runs in training: stacked parameters, per-run early stopping, finished runs dropped."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plap.training.adam import StackedAdam
+from plap.training.batches import uses_dropout
+from plap.training.config import RunConfig
+from plap.training.inputs import Inputs
+from plap.training.modules import initial_state
+from plap.training.objective import SplitLike, make_targets
+from plap.training.results import History, RunResult
+from plap.training.stacked import FAMILIES, Settings, State, stack_states, state_of_run
+
+
+class _Best(NamedTuple):
+    """The best epoch so far of every run that is still active."""
+
+    state: State
+    epoch: np.ndarray[tuple[int], np.dtype[np.int64]]
+    score: np.ndarray[tuple[int], np.dtype[np.float64]]
+    loss: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+
+class Batch:
+    """Runs that are trained together.
+
+    Parameters
+    ----------
+    inputs : Inputs
+    y : Tensor
+        Labels; read at training and validation nodes only.
+    configs, splits : one of each a run
+    num_classes : int
+    """
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        y: Tensor,
+        configs: Sequence[RunConfig],
+        splits: Sequence[SplitLike],
+        num_classes: int,
+    ) -> None:
+        self._inputs, self._configs = inputs, list(configs)
+        self._family = FAMILIES[configs[0].model]
+        states = [initial_state(config, inputs.num_features, num_classes) for config in configs]
+        state = stack_states(states, inputs.dtype)
+        self._names = list(state)
+        self._train = make_targets([split.train for split in splits], y, inputs.dtype)
+        self._val = make_targets([split.val for split in splits], y, inputs.dtype)
+        self._adam = StackedAdam(
+            list(state.values()),
+            torch.tensor([config.lr for config in configs], dtype=torch.float64),
+            torch.tensor([config.weight_decay for config in configs], dtype=torch.float64),
+        )
+        count = len(configs)
+        self.active = np.arange(count)
+        """Which runs of the batch are still being trained."""
+        self._best = _Best(
+            {name: value.clone() for name, value in state.items()},
+            np.zeros(count, dtype=np.int64),
+            np.full(count, -np.inf),
+            np.full(count, np.inf),
+        )
+        self._finished: dict[int, RunResult] = {}
+        self._history = np.empty((min(self.max_epochs, 256), count, 3))
+        self._seconds = np.zeros(count)
+        self.epoch = 0
+        self._begin()
+
+    @property
+    def max_epochs(self) -> int:
+        """Epochs that the longest run may take."""
+        return max(config.max_epochs for config in self._configs)
+
+    @property
+    def best_score(self) -> float:
+        """Best validation score among the active runs."""
+        return float(self._best.score.max(initial=-np.inf))
+
+    def train_epoch(self) -> None:
+        """One step of every active run, then validation, then farewell to the runs that are through."""
+        start = time.perf_counter()
+        train_loss = self._step()
+        val_loss, val_score = self._validate()
+        self.epoch += 1
+        self._record(train_loss, val_loss, val_score)
+        self._remember(val_loss, val_score)
+        self._seconds[self.active] += (time.perf_counter() - start) / len(self.active)
+        self._drop_finished()
+
+    def results(self) -> list[RunResult]:
+        """One result a run; runs that are still active are given up as interrupted."""
+        if len(self.active):
+            self._finish(np.arange(len(self.active)), interrupted=True)
+            self.active = self.active[:0]
+        return [self._finished[run] for run in range(len(self._configs))]
+
+    def _begin(self) -> None:
+        """What follows from the set of active runs."""
+        configs = [self._configs[run] for run in self.active]
+        self._settings = Settings.of(configs, self._inputs.dtype)
+        self._limits = np.array([(c.max_epochs, c.patience) for c in configs])
+        self._by_score = np.array([c.stop_by == "accuracy" for c in configs])
+        self._shared = not any(uses_dropout(config) for config in configs)
+        self._rows = torch.cat([self._train.rows, self._val.rows], 1) if self._shared else self._train.rows
+        self._embed()
+
+    def _embed(self) -> None:
+        """Evaluate what the next training step and the validation before it have in common."""
+        self._state = dict(
+            zip(self._names, (v.detach().requires_grad_() for v in self._adam.parameters), strict=True)
+        )
+        self._embedding = self._family.embed(self._state, self._inputs)
+        if self._shared:
+            self._logits = self._head(self._embedding, None, self._rows)
+
+    def _head(self, embedding: Tensor, epoch: int | None, rows: Tensor) -> Tensor:
+        return self._family.head(self._state, self._inputs, self._settings, embedding, epoch, rows)
+
+    def _step(self) -> np.ndarray:
+        if self._shared:
+            logits = self._logits[:, : self._train.rows.shape[1]]
+        else:
+            logits = self._head(self._embedding, self.epoch, self._rows)
+        losses = self._train.loss(logits)
+        gradients = torch.autograd.grad(losses.sum(), list(self._state.values()))
+        self._adam.step(gradients)
+        self._embed()
+        return losses.detach().double().numpy()
+
+    @torch.no_grad()
+    def _validate(self) -> tuple[np.ndarray, np.ndarray]:
+        if self._shared:
+            logits = self._logits[:, self._train.rows.shape[1] :]
+        else:
+            logits = self._head(self._embedding.detach(), None, self._val.rows)
+        return self._val.loss(logits).double().numpy(), self._val.score(logits).numpy()
+
+    def _remember(self, loss: np.ndarray, score: np.ndarray) -> None:
+        """Keep the parameters of the runs that have just been better than ever."""
+        best = self._best
+        loss = np.where(np.isfinite(loss), loss, np.inf)
+        by_score = (score > best.score) | ((score == best.score) & (loss < best.loss))
+        better = np.where(self._by_score, by_score, loss < best.loss)
+        index = np.flatnonzero(better & np.isfinite(loss))
+        best.epoch[index], best.score[index], best.loss[index] = self.epoch, score[index], loss[index]
+        runs = torch.from_numpy(index)
+        for value, kept in zip(self._adam.parameters, best.state.values(), strict=True):
+            if len(index) == len(self.active):
+                kept.copy_(value)
+            elif len(index):
+                kept.index_copy_(0, runs, value.index_select(0, runs))
+
+    def _drop_finished(self) -> None:
+        over = (self.epoch >= self._limits[:, 0]) | (self.epoch - self._best.epoch >= self._limits[:, 1])
+        if not over.any():
+            return
+        self._finish(np.flatnonzero(over))
+        stay = np.flatnonzero(~over)
+        self.active = self.active[stay]
+        if not len(stay):
+            return
+        runs = torch.from_numpy(stay)
+        best = self._best
+        state = {name: value[runs] for name, value in best.state.items()}
+        self._best = _Best(state, best.epoch[stay], best.score[stay], best.loss[stay])
+        self._adam.keep(runs)
+        self._train, self._val = self._train.keep(runs), self._val.keep(runs)
+        self._begin()
+
+    @torch.no_grad()
+    def _finish(self, positions: np.ndarray, *, interrupted: bool = False) -> None:
+        """Results of the runs at these positions among the active ones."""
+        state = {name: value[torch.from_numpy(positions)] for name, value in self._best.state.items()}
+        logits = self._logits_of(state, positions)
+        for k, position in enumerate(positions):
+            run = int(self.active[position])
+            history = self._history_of(run)
+            self._finished[run] = RunResult(
+                config=self._configs[run],
+                best_epoch=int(self._best.epoch[position]),
+                epochs=history.train_loss.shape[0],
+                seconds=float(self._seconds[run]),
+                history=history,
+                val_score=float(self._best.score[position]),
+                val_loss=float(self._best.loss[position]),
+                state=state_of_run(state, k),
+                logits=logits[k].clone(),
+                interrupted=interrupted,
+            )
+
+    def _logits_of(self, state: State, positions: np.ndarray) -> Tensor:
+        settings = Settings.of([self._configs[self.active[k]] for k in positions], self._inputs.dtype)
+        rows = torch.arange(self._inputs.graph.num_nodes).expand(len(positions), -1)
+        embedding = self._family.embed(state, self._inputs)
+        return self._family.head(state, self._inputs, settings, embedding, None, rows)
+
+    def _record(self, *values: np.ndarray) -> None:
+        """Write the numbers of the epoch that has just ended into the history."""
+        if self.epoch > len(self._history):
+            self._history = np.concatenate([self._history, np.empty_like(self._history)])
+        self._history[self.epoch - 1, self.active] = np.stack(values, axis=1)
+
+    def _history_of(self, run: int) -> History:
+        return History(*torch.from_numpy(self._history[: self.epoch, run].T.copy()).unbind(0))

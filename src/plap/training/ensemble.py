@@ -1,0 +1,77 @@
+"""One configuration trained with several seeds; the mean of their probabilities predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.nn.linear import Features
+from plap.training.config import RunConfig
+from plap.training.loop import train_runs
+from plap.training.objective import SplitLike
+from plap.training.results import RunResult
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Runs that predict together."""
+
+    runs: tuple[RunResult, ...]
+    probabilities: Tensor
+    """[N, L]: mean softmax, or for multi-label data mean sigmoid, of every node."""
+
+    @property
+    def predictions(self) -> Tensor:
+        """Most probable class [N], or 0 and 1 as floats [N, L] for multi-label data."""
+        if self.multilabel:
+            return (self.probabilities > 0.5).float()
+        return self.probabilities.argmax(1)
+
+    multilabel: bool = False
+
+
+def train_ensemble(
+    graph: Graph,
+    x: Features,
+    y: Tensor,
+    split: SplitLike,
+    config: RunConfig,
+    seeds: int | Sequence[int] = 8,
+    **options: Any,
+) -> Ensemble:
+    """Train ``config`` with each of several seeds in one batch.
+
+    Parameters
+    ----------
+    graph, x, y, split :
+        As for :func:`plap.training.train_runs`.
+    config : RunConfig
+    seeds : int or sequence of int
+        A number n means n seeds from ``config.seed`` on.
+    **options :
+        Further keywords of :func:`plap.training.train_runs`.
+
+    Returns
+    -------
+    Ensemble
+        Runs that were interrupted before their first epoch do not take part in the mean.
+    """
+    chosen = range(config.seed, config.seed + seeds) if isinstance(seeds, int) else seeds
+    if not chosen:
+        raise InputError("seeds must name at least one seed")
+    runs = train_runs(graph, x, y, [replace(config, seed=seed) for seed in chosen], split, **options)
+    return combine(runs, multilabel=y.ndim == 2)
+
+
+def combine(runs: Sequence[RunResult], *, multilabel: bool = False) -> Ensemble:
+    """The ensemble of finished runs."""
+    trained = [run for run in runs if run.best_epoch > 0] or list(runs)
+    logits = torch.stack([run.logits for run in trained])
+    each = logits.sigmoid() if multilabel else logits.softmax(2)
+    return Ensemble(tuple(runs), each.mean(0), multilabel)

@@ -1,0 +1,66 @@
+"""What all runs share: the graph and the features, prepared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import scipy.sparse
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.nn.baselines import normalized_adjacency
+from plap.training.products import SparseMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What all runs share: graph, features, and what was made of them once."""
+
+    graph: Graph
+    features: Tensor | SparseMatrix
+    """[N, F], dense or sparse."""
+    adjacency: SparseMatrix | None
+    """GCN's normalised adjacency, for the models that use it."""
+    dtype: torch.dtype
+
+    @property
+    def num_features(self) -> int:
+        """F."""
+        return self.features.columns if isinstance(self.features, SparseMatrix) else self.features.shape[1]
+
+
+def make_inputs(graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool) -> Inputs:
+    """Features as a dense tensor or a sparse matrix of ``dtype``, and the adjacency if it is wanted."""
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    features = _features(x, dtype)
+    rows = features.rows if isinstance(features, SparseMatrix) else features.shape[0]
+    if rows != graph.num_nodes:
+        raise InputError(f"x has {rows} rows but graph has {graph.num_nodes} nodes")
+    A = SparseMatrix.from_scipy(normalized_adjacency(graph), dtype) if adjacency else None
+    return Inputs(graph, features, A, dtype)
+
+
+def _features(x: object, dtype: torch.dtype) -> Tensor | SparseMatrix:
+    if isinstance(x, Tensor) and x.device.type != "cpu":
+        raise InputError(f"x must be on the CPU, not on {x.device}")
+    if scipy.sparse.issparse(x):
+        matrix = scipy.sparse.csr_array(x)
+    elif isinstance(x, Tensor) and x.layout != torch.strided:
+        csr = x.detach().to_sparse_csr()
+        parts = (csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
+        matrix = scipy.sparse.csr_array(parts, shape=tuple(csr.shape))
+    elif isinstance(x, Tensor) and x.ndim == 2:
+        _check_finite(x)
+        return x.detach().to(dtype).contiguous()
+    else:
+        raise InputError("x must be a tensor of shape [N, F] or a sparse matrix")
+    _check_finite(torch.from_numpy(matrix.data))
+    return SparseMatrix.from_scipy(matrix, dtype)
+
+
+def _check_finite(values: Tensor) -> None:
+    if not bool(torch.isfinite(values).all()):
+        raise InputError("x holds a value that is not finite")

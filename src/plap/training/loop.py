@@ -1,0 +1,157 @@
+"""Training: one run or many, early stopping, history, Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.nn.linear import Features
+from plap.training.batch import Batch
+from plap.training.batches import DEFAULT_BUDGET, make_batches, run_bytes
+from plap.training.config import RunConfig
+from plap.training.inputs import make_inputs
+from plap.training.interrupts import Interrupts
+from plap.training.objective import SplitLike, check_labels, count_classes
+from plap.training.results import Progress, RunResult
+from plap.training.stacked import FAMILIES
+
+Report = Callable[[Progress], None]
+
+
+def train_runs(
+    graph: Graph,
+    x: Features,
+    y: Tensor,
+    configs: Sequence[RunConfig],
+    splits: SplitLike | Sequence[SplitLike],
+    *,
+    num_classes: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    memory_budget: int | None = None,
+    progress: Report | None = None,
+    on_interrupt: Literal["keep", "raise"] = "keep",
+) -> list[RunResult]:
+    """Train all runs, many at a time, and give their results in the order of ``configs``.
+
+    Runs of one model with equal ``hidden`` and ``K`` are stacked and go through every operation together,
+    as many at a time as fit the cache and the memory budget. A run's result depends on its configuration and
+    its split alone, never on the runs beside it, and is the same again for the same number of threads.
+
+    Each epoch is one step of Adam on the training nodes and one look at the validation nodes. A run ends
+    after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``) and keeps
+    the weights of its best epoch. No gradient is clipped: Adam's step does not grow with the gradient, and a step
+    with a gradient that is not finite is left out. Test nodes are never looked at.
+
+    Parameters
+    ----------
+    graph : Graph
+    x : Tensor, shape [N, F]
+        Dense, torch sparse or SciPy sparse; on the CPU.
+    y : Tensor
+        int64 [N], one class a node, -1 where unknown; or floats [N, L] of 0 and 1 for several labels a node.
+    configs : sequence of RunConfig
+    splits : object with boolean masks ``train`` and ``val``, or one a run
+        Such as :class:`plap.data.Split`.
+    num_classes : int, optional
+        By default one more than the largest label among the training and validation nodes of ``splits``.
+    dtype : torch.float32 or torch.float64
+    memory_budget : int, optional
+        Bytes that a batch may take, 2 GiB by default. One run alone is trained whatever it takes.
+    progress : function of a Progress, optional
+        Called after every epoch.
+    on_interrupt : {"keep", "raise"}
+        On Ctrl-C, end all runs after the present epoch and return the best of each so far, with
+        ``interrupted`` set; or raise KeyboardInterrupt.
+
+    Examples
+    --------
+    >>> import torch, plap
+    >>> from plap.data import csbm, split
+    >>> from plap.training import RunConfig, train_runs
+    >>> data = csbm(phi=0.5, num_nodes=100, num_features=20, seed=1)
+    >>> configs = [RunConfig(p=p, max_epochs=5, seed=seed) for p in (1.5, 2.0) for seed in range(3)]
+    >>> results = train_runs(data.graph, data.x, data.y, configs, split(data.y, seed=1))
+    >>> [result.epochs for result in results]
+    [5, 5, 5, 5, 5, 5]
+    """
+    if on_interrupt not in ("keep", "raise"):
+        raise InputError(f"on_interrupt must be keep or raise, not {on_interrupt!r}")
+    if dtype not in (torch.float32, torch.float64):
+        raise InputError(f"dtype must be torch.float32 or torch.float64, not {dtype}")
+    if not configs:
+        return []
+    each = _one_a_run(splits, len(configs))
+    inputs = make_inputs(graph, x, dtype, adjacency=any(FAMILIES[c.model].uses_adjacency for c in configs))
+    for split in {id(split): split for split in each}.values():
+        check_labels(y, split, graph.num_nodes)
+    classes = count_classes(y, each, num_classes)
+    sizes = [
+        run_bytes(config, graph.num_nodes, inputs.num_features, classes, dtype.itemsize) for config in configs
+    ]
+    batches = make_batches(configs, sizes, memory_budget or DEFAULT_BUDGET)
+    meter = _Meter(progress, [[configs[run].max_epochs for run in batch] for batch in batches])
+    results: dict[int, RunResult] = {}
+    with Interrupts() as interrupts:
+        for number, members in enumerate(batches):
+            batch = Batch(inputs, y, [configs[k] for k in members], [each[k] for k in members], classes)
+            _train(batch, interrupts, meter, number, on_interrupt)
+            results.update(zip(members, batch.results(), strict=True))
+    return [results[run] for run in range(len(configs))]
+
+
+def _train(
+    batch: Batch, interrupts: Interrupts, meter: _Meter, number: int, on_interrupt: Literal["keep", "raise"]
+) -> None:
+    """All epochs of a batch, or as many as there are before Ctrl-C."""
+    try:
+        while len(batch.active) and not interrupts.pending:
+            batch.train_epoch()
+            meter(batch, number)
+    except KeyboardInterrupt:
+        interrupts.pending = True
+    if interrupts.pending and on_interrupt == "raise":
+        raise KeyboardInterrupt
+
+
+def _one_a_run(splits: SplitLike | Sequence[SplitLike], runs: int) -> list[SplitLike]:
+    if not isinstance(splits, Sequence):
+        return [splits] * runs
+    if len(splits) != runs:
+        raise InputError(f"splits has {len(splits)} entries for {runs} runs: give one for all, or one a run")
+    return list(splits)
+
+
+class _Meter:
+    """Tells ``progress`` how far the call is."""
+
+    def __init__(self, progress: Report | None, limits: list[list[int]]) -> None:
+        self._progress = progress
+        self._limits = limits
+        self._start = time.perf_counter()
+
+    def __call__(self, batch: Batch, number: int) -> None:
+        if self._progress is None:
+            return
+        active = len(batch.active)
+        before = sum(len(batch) for batch in self._limits[:number])
+        runs = sum(len(batch) for batch in self._limits)
+        finished = before + len(self._limits[number]) - active
+        part = active * batch.epoch / batch.max_epochs
+        self._progress(
+            Progress(
+                runs=runs,
+                finished=finished,
+                epoch=batch.epoch,
+                max_epochs=batch.max_epochs,
+                active=active,
+                best_score=batch.best_score,
+                done=(finished + part) / runs,
+                seconds=time.perf_counter() - self._start,
+            )
+        )

@@ -1,0 +1,176 @@
+"""Finding a configuration by successive halving over batches of runs, by validation labels alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.nn.linear import Features
+from plap.training.config import RunConfig
+from plap.training.loop import Report, train_runs
+from plap.training.objective import SplitLike, check_labels, count_classes
+from plap.training.results import Progress, RunResult
+from plap.training.space import SearchSpace
+
+_EPOCHS = (50, 150, 400)
+"""Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
+
+_FINAL_SEEDS = 3
+"""Seeds of every configuration in the last rung, so that luck alone does not win."""
+
+_FINAL_EPOCHS = 400
+"""Epochs that a run of the last rung takes about, early stopping included."""
+
+_MOST, _LEAST = 20_000, 3_000
+"""Epochs, over all runs, of a search with budget "auto" on a small and on a large graph."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a search."""
+
+    config: RunConfig
+    rung: int
+    """0 is the first and shortest."""
+    epochs: int
+    best_epoch: int
+    val_score: float
+    val_loss: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """The winner and everything that was tried."""
+
+    best: RunConfig
+    trials: tuple[Trial, ...]
+    interrupted: bool = False
+
+
+class _Rung(NamedTuple):
+    configs: int
+    epochs: int
+    seeds: int
+
+
+def tune(
+    graph: Graph,
+    x: Features,
+    y: Tensor,
+    split: SplitLike,
+    *,
+    space: SearchSpace | None = None,
+    seed: int = 0,
+    budget: int | Literal["auto"] = "auto",
+    num_classes: int | None = None,
+    dtype: torch.dtype = torch.float32,
+    memory_budget: int | None = None,
+    progress: Report | None = None,
+) -> TuneResult:
+    """Search for the configuration with the best validation score.
+
+    Successive halving: many configurations of the space are drawn at random and trained for a few epochs,
+    the better ones longer, the few best to the end with several seeds each; the best mean validation score of
+    these (the lower mean loss where equal) wins. Only labels of training and validation nodes are read.
+
+    Parameters
+    ----------
+    graph, x, y, split :
+        As for :func:`plap.training.train_runs`, with one split.
+    space : SearchSpace, optional
+        The paper's grid for pGNN by default.
+    seed : int
+        Of the draw and of all runs.
+    budget : int or "auto"
+        Epochs to spend, over all runs; by default fewer on larger graphs.
+    num_classes, dtype, memory_budget, progress :
+        As for :func:`plap.training.train_runs`.
+
+    Returns
+    -------
+    TuneResult
+        After Ctrl-C the best of what had been tried.
+    """
+    space = space or SearchSpace(RunConfig(seed=seed))
+    epochs = _auto_budget(graph, x) if budget == "auto" else budget
+    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
+        raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
+    check_labels(y, split, graph.num_nodes)
+    classes = count_classes(y, [split], num_classes)
+    rungs = _rungs(epochs, len(space.configs()))
+    alive = [replace(config, seed=seed) for config in space.draw(rungs[0].configs, seed)]
+    trials: list[Trial] = []
+    options = {"num_classes": classes, "dtype": dtype, "memory_budget": memory_budget}
+    for number, rung in enumerate(rungs):
+        runs = [_shortened(config, rung, k) for config in alive[: rung.configs] for k in range(rung.seeds)]
+        report = _part(progress, number, len(rungs))
+        results = train_runs(graph, x, y, runs, split, progress=report, **options)  # type: ignore[arg-type]
+        trials += [_trial(result, number) for result in results]
+        ranked = _ranked(alive[: rung.configs], results, rung.seeds)
+        interrupted = any(result.interrupted for result in results)
+        if not interrupted or number == 0:
+            alive = ranked
+        if interrupted:
+            return TuneResult(alive[0], tuple(trials), interrupted=True)
+    return TuneResult(alive[0], tuple(trials))
+
+
+def _auto_budget(graph: Graph, x: Features) -> int:
+    """Fewer epochs where one costs more: about two minutes on two cores up to a million entries."""
+    stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
+    work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8
+    return int(min(_MOST, max(_LEAST, _MOST * 20_000 / work)))
+
+
+def _rungs(budget: int, available: int) -> list[_Rung]:
+    """A quarter of the budget for each rung; a rung that would sort nobody out is left out."""
+    share = budget / (len(_EPOCHS) + 1)
+    finalists = max(1, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
+    sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]
+    rungs: list[_Rung] = []
+    for size, epochs, following in zip(sizes, _EPOCHS, [*sizes[1:], finalists], strict=True):
+        if min(size, available) > following:
+            rungs.append(_Rung(min(size, available), epochs, 1))
+    return [*rungs, _Rung(min(finalists, available), 0, _FINAL_SEEDS)]
+
+
+def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
+    """``config`` as it is trained in a rung, with its k-th seed."""
+    limit = min(rung.epochs or config.max_epochs, config.max_epochs)
+    return replace(config, max_epochs=limit, seed=config.seed + k)
+
+
+def _ranked(configs: Sequence[RunConfig], results: Sequence[RunResult], seeds: int) -> list[RunConfig]:
+    """Best first, by mean validation score and then loss over the seeds of a configuration."""
+
+    def merit(k: int) -> tuple[float, float]:
+        group = results[k * seeds : (k + 1) * seeds]
+        return sum(r.val_score for r in group) / seeds, -sum(r.val_loss for r in group) / seeds
+
+    return [configs[k] for k in sorted(range(len(configs)), key=merit, reverse=True)]
+
+
+def _trial(result: RunResult, rung: int) -> Trial:
+    return Trial(
+        result.config,
+        rung,
+        result.epochs,
+        result.best_epoch,
+        result.val_score,
+        result.val_loss,
+        result.seconds,
+    )
+
+
+def _part(progress: Report | None, number: int, rungs: int) -> Callable[[Progress], Any] | None:
+    """``progress`` for one rung, its share of the whole search instead of the rung's."""
+    if progress is None:
+        return None
+    return lambda state: progress(replace(state, done=(number + state.done) / rungs))

@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import random
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from artifact_samples import number_in, result, write_forever
+
+from plap.artifacts import check_writable, estimate_size, folder, load_model, write_result
+from plap.artifacts.folder import OWN_FILES
+from plap.errors import InputError
+
+KILLS = 20
+
+
+def left_beside(out: Path) -> list[str]:
+    return [path.name for path in out.parent.iterdir() if path != out]
+
+
+def test_holds_exactly_its_files(tmp_path: Path) -> None:
+    out = write_result(tmp_path / "deep" / "er" / "out", result(3))
+    assert sorted(path.name for path in out.iterdir()) == sorted(OWN_FILES)
+    assert number_in(out) == 3
+    assert left_beside(out) == []
+
+
+def test_replaces_an_earlier_result_and_keeps_its_permissions(tmp_path: Path) -> None:
+    out = write_result(tmp_path / "out", result(1))
+    out.chmod(0o750)
+    write_result(out, result(2))
+    assert number_in(out) == 2
+    assert stat.S_IMODE(out.stat().st_mode) == 0o750
+    assert left_beside(out) == []
+
+
+def test_writes_through_a_symbolic_link(tmp_path: Path) -> None:
+    real = write_result(tmp_path / "real", result(1))
+    link = tmp_path / "link"
+    link.symlink_to(real)
+    write_result(link, result(2))
+    assert link.is_symlink()
+    assert number_in(real) == 2
+
+
+def test_an_empty_folder_will_do(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    check_writable(tmp_path / "out")
+    assert number_in(write_result(tmp_path / "out", result(1))) == 1
+
+
+@pytest.mark.parametrize("act", [check_writable, lambda out: write_result(out, result())])
+def test_never_destroys_what_is_not_its_own(tmp_path: Path, act: Callable[[Path], Any]) -> None:
+    thesis = tmp_path / "thesis"
+    thesis.mkdir()
+    (thesis / "chapter1.tex").write_text("years of work")
+    with pytest.raises(InputError, match="holds no result of plap"):
+        act(thesis)
+    (thesis / "model.json").write_text('{"layers": 3}')
+    with pytest.raises(InputError, match="not written by plap"):
+        act(thesis)
+    assert (thesis / "chapter1.tex").read_text() == "years of work"
+    out = write_result(tmp_path / "out", result(1))
+    (out / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.txt is not plap's"):
+        act(out)
+    assert (out / "notes.txt").read_text() == "mine"
+    assert sorted(left_beside(out)) == ["thesis"]
+
+
+def test_refuses_a_file_a_mount_and_a_file_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file, not a folder"):
+        check_writable(tmp_path / "file", flag="-o")
+    with pytest.raises(InputError, match=r"file is a file"):
+        check_writable(tmp_path / "file" / "out")
+    with pytest.raises(InputError, match="mount point"):
+        check_writable("/")
+
+
+def test_checking_leaves_nothing_behind(tmp_path: Path) -> None:
+    check_writable(tmp_path / "a" / "b" / "out", size=10)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES])
+def test_read_only_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def refuse(self: Path, *_: Any, **__: Any) -> None:
+        raise OSError(code, os.strerror(code), str(self))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(InputError, match=f"--out: .*out cannot be written.*{os.strerror(code)}"):
+        check_writable(tmp_path / "out")
+
+
+def test_read_only_place_for_real() -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        check_writable("/proc/plap-out")
+
+
+def test_too_little_space_is_refused_before_the_work(tmp_path: Path) -> None:
+    check_writable(tmp_path / "out", size=estimate_size(1000, 7, 10_000))
+    with pytest.raises(InputError, match="needs about 1000000 GB, and the disk has"):
+        check_writable(tmp_path / "out", size=10**15)
+
+
+def test_the_estimate_is_no_less_than_the_truth(tmp_path: Path) -> None:
+    sample = result(1)
+    out = write_result(tmp_path / "out", sample)
+    assert sum(path.stat().st_size for path in out.iterdir()) <= estimate_size(300, 3, 2 * 96)
+
+
+@pytest.mark.parametrize("after", range(len(OWN_FILES)))
+def test_a_disk_that_fills_up_leaves_the_old_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    out = write_result(tmp_path / "out", result(1))
+    write, count = folder._write, iter(range(100))
+
+    def until_full(path: Path, content: Any) -> None:
+        if next(count) == after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        write(path, content)
+
+    monkeypatch.setattr(folder, "_write", until_full)
+    with pytest.raises(InputError, match="No space left"):
+        write_result(out, result(2))
+    assert number_in(out) == 1
+    assert left_beside(out) == []
+
+
+class Crash(BaseException):
+    """The process ends here, as far as the code under test can tell."""
+
+
+@pytest.fixture
+def cannot_swap(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "exchange", lambda *_: False)
+
+
+@pytest.mark.usefixtures("cannot_swap")
+def test_without_an_atomic_swap_it_still_replaces(tmp_path: Path) -> None:
+    out = write_result(tmp_path / "out", result(1))
+    write_result(out, result(2))
+    assert number_in(out) == 2
+    assert left_beside(out) == []
+
+
+@pytest.mark.usefixtures("cannot_swap")
+@pytest.mark.parametrize(("renames", "expected"), [(0, 1), (1, 1), (2, 2)])
+def test_a_crash_between_two_renames_is_repaired(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, renames: int, expected: int
+) -> None:
+    out = write_result(tmp_path / "out", result(1))
+    rename, count = Path.rename, iter(range(100))
+
+    def crash(self: Path, target: Path) -> Path:
+        done = next(count)
+        moved = rename(self, target) if done < renames else self
+        if done + 1 >= renames:
+            raise Crash
+        return moved
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", crash)
+        patch.setattr(folder.shutil, "rmtree", lambda *_, **__: None)
+        with pytest.raises(Crash):
+            write_result(out, result(2))
+    assert load_model(out).config["number"] == expected
+    assert number_in(out) == expected
+    write_result(out, result(3))
+    assert number_in(out) == 3
+    assert left_beside(out) == []
+
+
+def test_leftovers_go_but_not_those_of_a_living_writer(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    dead, alive, strange = (tmp_path / name for name in (f".out.plap-{'0' * 16}", f".out.plap-{'1' * 16}", ".out.plap-x"))
+    for path in (dead, alive, strange):
+        path.mkdir()
+        (path / "model.json").touch()
+    lock = folder._lock(alive)
+    write_result(out, result(1))
+    assert sorted(left_beside(out)) == sorted([alive.name, strange.name])
+    folder._unlock(lock)
+    write_result(out, result(2))
+    assert left_beside(out) == [strange.name]
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    """Processes that start in milliseconds, because what they import is imported already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["artifact_samples", "polars", "safetensors.torch"])
+    return context
+
+
+def test_killed_at_any_moment_it_leaves_a_whole_result(tmp_path: Path, server: Any) -> None:
+    out = write_result(tmp_path / "out", result(1))
+    moments = random.Random(0)
+    seen = set()
+    for _ in range(KILLS):
+        writer = server.Process(target=write_forever, args=(str(out),))
+        writer.start()
+        before = out.stat().st_ino
+        deadline = time.monotonic() + 30
+        while out.stat().st_ino == before and time.monotonic() < deadline:
+            time.sleep(0.001)
+        time.sleep(moments.uniform(0, 0.05))
+        writer.kill()
+        writer.join()
+        seen.add(number_in(out))
+    assert len(seen) > 1
+    write_result(out, result(901))
+    assert number_in(out) == 901
+    assert left_beside(out) == []
+
+
+def test_readers_and_writers_at_once(tmp_path: Path, server: Any) -> None:
+    out = write_result(tmp_path / "out", result(1))
+    writers = [server.Process(target=write_forever, args=(str(out),)) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    try:
+        end = time.monotonic() + 2
+        numbers = set()
+        while time.monotonic() < end:
+            read = load_model(out)
+            numbers.add(read.config["number"])
+            assert float(read.states[0]["lin.weight"].mean()) == read.config["number"]
+        assert all(writer.is_alive() for writer in writers)
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.join()
+    assert len(numbers) > 2

@@ -1,0 +1,102 @@
+"""A report as a fit of a citation graph might give it, made up but of the right shape."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from plap.report import (
+    ClassRow,
+    Confusion,
+    Curve,
+    Dataset,
+    EdgeRow,
+    FitReport,
+    NodeRow,
+    Score,
+    Trial,
+    finding,
+)
+
+CLASSES = (
+    "Theory",
+    "Neural networks",
+    "Rule learning",
+    "Genetic algorithms",
+    "Case based",
+    "Reinforcement",
+    "Probabilistic methods",
+)
+SCORES = (
+    Score("PGNN", 0.804, 0.786, 0.821, "features and edges"),
+    Score("GCN", 0.789, 0.770, 0.807, "features and edges"),
+    Score("MLP", 0.577, 0.555, 0.599, "features alone"),
+    Score("Label propagation", 0.664, 0.643, 0.685, "edges alone"),
+)
+
+
+def curve(seed: int) -> Curve:
+    noise = np.random.default_rng(seed)
+    epochs = 240 + 20 * seed
+    at = np.arange(epochs)
+    train = 1.9 * np.exp(-at / 40) + 0.12 + 0.03 * noise.random(epochs)
+    val = 1.4 * np.exp(-at / 45) + 0.62 + 0.0004 * at + 0.01 * noise.random(epochs)
+    score = 0.8 - 0.55 * np.exp(-at / 25) + 0.008 * noise.standard_normal(epochs)
+    return Curve(f"seed {seed}", train.tolist(), val.tolist(), score.tolist(), int(score.argmax()) + 1)
+
+
+def trials(count: int = 48) -> tuple[Trial, ...]:
+    noise = np.random.default_rng(1)
+    made = []
+    for k in range(count):
+        p = (1.0, 1.5, 2.0, 2.5)[k % 4]
+        score = 0.79 - 0.05 * abs(p - 1.5) - 0.04 * noise.random()
+        config = {
+            "p": p,
+            "mu": float(10 ** noise.uniform(-2, 1)),
+            "K": int(noise.choice([2, 4, 6, 8])),
+            "lr": 0.01,
+            "dropout": 0.5,
+            "weight_decay": 5e-4,
+        }
+        made.append((config, float(score), 30 * 3 ** int(k % 12 == 1)))
+    best = max(range(count), key=lambda k: made[k][1])
+    return tuple(Trial(*values, chosen=k == best) for k, values in enumerate(made))
+
+
+def report() -> FitReport:
+    noise = np.random.default_rng(0)
+    size = len(CLASSES)
+    counts = noise.integers(0, 14, (size, size)) + np.diag(noise.integers(60, 400, size))
+    return FitReport(
+        dataset=Dataset(
+            "cora", 2708, 5278, 1433, 7, 140, 500, 2068, ("151 one-way edges were taken as going both ways.",)
+        ),
+        finding=finding(SCORES, 2068),
+        scores=SCORES,
+        confusion=Confusion(CLASSES, counts.tolist()),
+        per_class=tuple(
+            ClassRow(name, 20, int(counts[k].sum()), 0.9 - 0.05 * k, 0.7 + 0.03 * k, math.sin(1 + k / 9) * 0.85)
+            for k, name in enumerate(CLASSES)
+        ),
+        curves=tuple(curve(seed) for seed in range(5)),
+        trials=trials(),
+        uncertain_nodes=tuple(
+            NodeRow(f"paper-{n}", CLASSES[n % 7], 0.34 + n / 400, CLASSES[(n + 2) % 7], 0.33, CLASSES[n % 7] if n % 3 else None)
+            for n in range(20)
+        ),
+        doubted_edges=tuple(
+            EdgeRow(f"paper-{7 * n}", f"paper-{1000 - 13 * n}", CLASSES[n % 7], CLASSES[(n + 3) % 7], 0.004 * (n + 1))
+            for n in range(20)
+        ),
+        chosen={"p": 1.5, "mu": 0.1, "K": 4, "hidden": 16, "lr": 0.01, "dropout": 0.5, "weight decay": 5e-4, "seeds": 5},
+        provenance={
+            "source": "Planetoid, github.com/kimiyoung/planetoid",
+            "graph": "sha256 4b8f1c0d2e",
+            "features": "sha256 9a02b7c411",
+            "written": "2026-11-15 21:40",
+            "duration": "1 min 52 s",
+        },
+        versions={"plap": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6"},
+    )

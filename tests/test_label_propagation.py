@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import problems
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.label_propagation import PLaplacianLabelPropagation
+
+
+def two_cliques() -> Graph:
+    """Nodes 0-3 and 4-7 with one light edge between; node 8 alone; 9-10 a pair that no label reaches."""
+    barbell = problems.barbell(4)
+    pairs = [tuple(pair) for pair in barbell.edge_index.T.tolist()]
+    weights = barbell.weight.tolist()
+    return Graph.from_edges([*pairs, (9, 10)], [*weights, 1.0], num_nodes=11)
+
+
+def labels() -> list[str | None]:
+    known: list[str | None] = [None] * 11
+    known[0], known[5], known[6] = "left", "right", "right"
+    return known
+
+
+@pytest.mark.parametrize("p", problems.P_VALUES)
+def test_labels_fill_their_own_side(p: float) -> None:
+    model = PLaplacianLabelPropagation(p=p).fit(two_cliques(), labels())
+    assert model.predict().tolist()[:8] == ["left"] * 4 + ["right"] * 4
+    probabilities = model.predict_proba()
+    assert probabilities.shape == (11, 2)
+    assert (probabilities >= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1)
+    assert model.info_.converged
+
+
+def test_unreached_nodes_get_the_prior() -> None:
+    model = PLaplacianLabelPropagation().fit(two_cliques(), labels())
+    for node in (8, 9, 10):
+        np.testing.assert_allclose(model.predict_proba()[node], [1 / 3, 2 / 3])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "unknown"),
+    [("a", "b", None), (3, 10, -1), (False, True, None), (0.0, 1.0, float("nan"))],
+)
+def test_labels_of_any_type(left: Any, right: Any, unknown: Any) -> None:
+    y = [{"left": left, "right": right, None: unknown}[label] for label in labels()]
+    model = PLaplacianLabelPropagation().fit(two_cliques(), y)
+    assert model.classes_.tolist() == [left, right]
+    assert model.predict([1, 7]).tolist() == [left, right]
+
+
+def test_score_counts_known_labels_only() -> None:
+    model = PLaplacianLabelPropagation(mu=0.1).fit(two_cliques(), labels())
+    truth: list[str | None] = ["left"] * 4 + ["right"] * 3 + ["left"] + [None] * 3
+    assert model.score(truth) == pytest.approx(7 / 8)
+    assert model.score(["right", "left"], nodes=[4, 5]) == pytest.approx(1 / 2)
+    with pytest.raises(InputError, match="none of the 2 classes"):
+        model.score(["middle"], nodes=[0])
+    with pytest.raises(InputError, match="no known label"):
+        model.score([None], nodes=[0])
+    with pytest.raises(InputError, match="1 labels but there are 11 predictions"):
+        model.score(["left"])
+
+
+def test_one_class_only() -> None:
+    model = PLaplacianLabelPropagation().fit(problems.path(4), [None, "a", None, None])
+    assert model.predict().tolist() == ["a"] * 4
+
+
+def test_fitting_again_forgets() -> None:
+    model = PLaplacianLabelPropagation().fit(two_cliques(), labels())
+    again = clone(model)
+    with pytest.raises(NotFittedError):
+        again.predict()
+    model.fit(problems.path(3), [0, -1, 1])
+    assert model.classes_.tolist() == [0, 1]
+    assert model.predict_proba().shape == (3, 2)
+
+
+def test_refuses() -> None:
+    with pytest.raises(InputError, match="y has 2 labels but graph has 4 nodes"):
+        PLaplacianLabelPropagation().fit(problems.path(4), ["a", "b"])
+    with pytest.raises(InputError, match="graph must be"):
+        PLaplacianLabelPropagation().fit("cora", ["a"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="mu must be"):
+        PLaplacianLabelPropagation(mu=-1).fit(problems.path(2), ["a", "b"])
