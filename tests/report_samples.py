@@ -77,20 +77,44 @@ def report() -> FitReport:
         scores=SCORES,
         confusion=Confusion(CLASSES, counts.tolist()),
         per_class=tuple(
-            ClassRow(name, 20, int(counts[k].sum()), 0.9 - 0.05 * k, 0.7 + 0.03 * k, math.sin(1 + k / 9) * 0.85)
+            ClassRow(
+                name, 20, int(counts[k].sum()), 0.9 - 0.05 * k, 0.7 + 0.03 * k, math.sin(1 + k / 9) * 0.85
+            )
             for k, name in enumerate(CLASSES)
         ),
         curves=tuple(curve(seed) for seed in range(5)),
         trials=trials(),
         uncertain_nodes=tuple(
-            NodeRow(f"paper-{n}", CLASSES[n % 7], 0.34 + n / 400, CLASSES[(n + 2) % 7], 0.33, CLASSES[n % 7] if n % 3 else None)
+            NodeRow(
+                f"paper-{n}",
+                CLASSES[n % 7],
+                0.34 + n / 400,
+                CLASSES[(n + 2) % 7],
+                0.33,
+                CLASSES[n % 7] if n % 3 else None,
+            )
             for n in range(20)
         ),
         doubted_edges=tuple(
-            EdgeRow(f"paper-{7 * n}", f"paper-{1000 - 13 * n}", CLASSES[n % 7], CLASSES[(n + 3) % 7], 0.004 * (n + 1))
+            EdgeRow(
+                f"paper-{7 * n}",
+                f"paper-{1000 - 13 * n}",
+                CLASSES[n % 7],
+                CLASSES[(n + 3) % 7],
+                0.004 * (n + 1),
+            )
             for n in range(20)
         ),
-        chosen={"p": 1.5, "mu": 0.1, "K": 4, "hidden": 16, "lr": 0.01, "dropout": 0.5, "weight decay": 5e-4, "seeds": 5},
+        chosen={
+            "p": 1.5,
+            "mu": 0.1,
+            "K": 4,
+            "hidden": 16,
+            "lr": 0.01,
+            "dropout": 0.5,
+            "weight decay": 5e-4,
+            "seeds": 5,
+        },
         provenance={
             "source": "Planetoid, github.com/kimiyoung/planetoid",
             "graph": "sha256 4b8f1c0d2e",

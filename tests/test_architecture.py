@@ -17,8 +17,12 @@ LAYERS = (
     ("calculus",),
     ("kernels",),
     ("propagation",),
-    ("solution",),
+    ("solution", "labels", "params"),
+    ("label_propagation",),
     ("nn", "data"),
+    ("training", "artifacts", "report"),
+    ("fitting",),
+    ("estimator",),
     ("cli",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

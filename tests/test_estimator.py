@@ -125,6 +125,6 @@ def test_survives_the_disk(data: plap.data.GraphData, tmp_path: Any) -> None:
 def test_refuses_by_name(
     data: plap.data.GraphData, changed: dict[str, Any], arguments: dict[str, Any], sentence: str
 ) -> None:
-    given = {"X": data.x, "y": labels_of(data)} | arguments
+    given: dict[str, Any] = {"X": data.x, "y": labels_of(data)} | arguments
     with pytest.raises(ValueError, match=sentence):
         quick(**changed).fit(data.graph, given.pop("X"), given.pop("y"), **given)

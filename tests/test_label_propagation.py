@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import problems
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import problems
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.label_propagation import PLaplacianLabelPropagation

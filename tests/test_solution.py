@@ -4,7 +4,6 @@ import itertools
 import math
 
 import numpy as np
-import problems
 import pytest
 import scipy.sparse
 import scipy.sparse.linalg
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import plap
+import problems
 from plap.errors import InputError
 
 TOL = 1e-6
@@ -56,7 +56,9 @@ def test_goes_downhill_to_a_stationary_point(name: str, p: float) -> None:
     assert info.residual <= TOL
     assert all(after <= before for before, after in itertools.pairwise(info.history))
     assert len(info.history) == info.iterations + 1
-    assert info.objective == pytest.approx(float(plap.objective(y, problem.x, problem.graph, p, 0.1)), abs=1e-9)
+    assert info.objective == pytest.approx(
+        float(plap.objective(y, problem.x, problem.graph, p, 0.1)), abs=1e-9
+    )
     for direction in range(3):
         away = y + 0.2 * problems.features(y.shape[0], y.shape[1], seed=direction)
         assert info.objective <= float(plap.objective(away, problem.x, problem.graph, p, 0.1))

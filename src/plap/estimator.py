@@ -182,7 +182,8 @@ class PGNNClassifier(Estimator):
     def predict(self, graph: Graph | None = None, X: Any = None) -> Classes:
         """The likeliest class of every node, as the labels of ``fit`` had it."""
         likeliest = self.predict_proba(graph, X).argmax(axis=1)
-        return self.classes_[likeliest]
+        predicted: Classes = self.classes_[likeliest]
+        return predicted
 
     def score(self, y: Any, graph: Graph | None = None, X: Any = None) -> float:
         """Accuracy against true labels; where these are unknown, they do not count."""

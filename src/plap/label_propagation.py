@@ -79,8 +79,8 @@ class PLaplacianLabelPropagation(Estimator):
 
     def predict(self, nodes: Any = None) -> Classes:
         """The likeliest class of every node, or of those named."""
-        probabilities = self.predict_proba(nodes)
-        return self.classes_[probabilities.argmax(axis=1)]
+        winners = self.predict_proba(nodes).argmax(axis=1)
+        return np.asarray(self.classes_[winners])
 
     def score(self, y: Any, nodes: Any = None) -> float:
         """Accuracy against true labels; where these are unknown, they do not count."""

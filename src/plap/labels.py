@@ -67,7 +67,9 @@ def codes_of(y: Any, classes: Classes) -> Codes:
         return codes
     values = _plain(labels, known)
     if (values.dtype.kind == "U") != (classes.dtype.kind == "U"):
-        raise InputError(f"y holds {values[0]!r}, and the classes are of another type, such as {classes[0]!r}")
+        raise InputError(
+            f"y holds {values[0]!r}, and the classes are of another type, such as {classes[0]!r}"
+        )
     positions = np.searchsorted(classes, values).clip(max=classes.size - 1)
     strange = classes[positions] != values
     if strange.any():
@@ -96,10 +98,9 @@ def _known(labels: NDArray[Any]) -> NDArray[np.bool_]:
     if labels.dtype.kind == "O":
         return np.fromiter((not _is_missing(value) for value in labels), dtype=np.bool_, count=labels.size)
     if labels.dtype.kind == "f":
-        return ~np.isnan(labels) & (labels != -1)
+        return np.asarray(~np.isnan(labels) & (labels != -1))
     if labels.dtype.kind == "i":
-        known: NDArray[np.bool_] = labels != -1
-        return known
+        return np.asarray(labels != -1)
     return np.ones(labels.size, dtype=np.bool_)
 
 
@@ -124,7 +125,9 @@ def _plain(labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
         whole = np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2**53)
         if not whole.all():
             at = int(np.flatnonzero(known)[np.flatnonzero(~whole)[0]])
-            raise InputError(f"y[{at}] = {labels[at]!s} is no class: labels are whole numbers, strings or booleans")
+            raise InputError(
+                f"y[{at}] = {labels[at]!s} is no class: labels are whole numbers, strings or booleans"
+            )
         values = values.astype(np.int64)
     if values.dtype.kind not in "biuU":
         raise InputError(f"y must hold strings, whole numbers or booleans, not {values.dtype}")

@@ -40,7 +40,9 @@ class Estimator:
         names = self._param_names()
         for name in params:
             if name not in names:
-                raise InputError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(names)}")
+                raise InputError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(names)}"
+                )
         for name, value in params.items():
             setattr(self, name, value)
         return self

@@ -81,7 +81,8 @@ def solve(
 
     Examples
     --------
-    For p = 2 this is mu (Δ + mu I)^-1 x; on one edge the mean stays and the difference shrinks by mu/(2 + mu).
+    For p = 2 this is mu (Δ + mu I)^-1 x; on one edge the mean stays, and the difference shrinks
+    to a share of mu/(2 + mu).
 
     >>> import torch, plap
     >>> g = plap.Graph.from_edges([(0, 1)])
@@ -251,7 +252,9 @@ def _power(base: float, exponent: float) -> float:
     return math.exp(min(max(exponent * math.log(base), -700.0), 700.0))
 
 
-def _check(x: Tensor, graph: Graph, p: float, mu: float, tol: float, eps: float | None, max_iter: int) -> None:
+def _check(
+    x: Tensor, graph: Graph, p: float, mu: float, tol: float, eps: float | None, max_iter: int
+) -> None:
     if not isinstance(graph, Graph):
         raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
     if not isinstance(x, Tensor) or x.dtype not in (torch.float32, torch.float64):

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from artifact_samples import model, result
 
 import plap
+from artifact_samples import model, result
 from plap.artifacts import load_metrics, load_model, write_result
 from plap.artifacts.model_file import ModelFile, _self_digest
 from plap.errors import InputError
@@ -28,7 +28,11 @@ def test_what_was_written_comes_back(out: Path) -> None:
     assert read.classes == ("cat", "dog", "élan")
     assert read.feature_names == written.feature_names
     assert (read.graph_digest, read.features_digest) == ("12ab", "34cd")
-    assert read.versions == {"plap": plap.__version__, "torch": torch.__version__, "numpy": read.versions["numpy"]}
+    assert read.versions == {
+        "plap": plap.__version__,
+        "torch": torch.__version__,
+        "numpy": read.versions["numpy"],
+    }
     assert len(read.states) == 2
     for before, after in zip(written.states, read.states, strict=True):
         assert before.keys() == after.keys()
@@ -112,7 +116,7 @@ def _signed(tensors: dict[str, torch.Tensor], **changes: Any) -> tuple[bytes, by
 
 
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="not those that model.json lists"):
+    with pytest.raises(InputError, match=r"not those that model\.json lists"):
         ModelFile.decode(*_signed({"0/lin.weight": torch.zeros(2)}), tmp_path)
     with pytest.raises(InputError, match="belongs to no member"):
         ModelFile.decode(*_signed({"5/w": torch.zeros(2)}, shapes={"5/w": [2]}), tmp_path)
@@ -134,7 +138,9 @@ def test_weights_that_are_not_finite_are_never_written() -> None:
         (5, ("b", "a", "c", "d", "e"), "column 1 is 'a', not 'b'"),
     ],
 )
-def test_other_features_are_refused(out: Path, count: int, names: tuple[str, ...] | None, problem: str) -> None:
+def test_other_features_are_refused(
+    out: Path, count: int, names: tuple[str, ...] | None, problem: str
+) -> None:
     with pytest.raises(InputError, match=problem) as caught:
         load_model(out).check_features(count, names)
     assert str(out) in str(caught.value)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 
-Features = Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix
+Features: TypeAlias = "Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix"
 
 _ROWS = 4096
 

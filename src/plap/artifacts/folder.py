@@ -37,7 +37,7 @@ OWN_FILES = (
     "report.html",
 )
 _ASIDE = "plap-old"
-_ATTEMPTS = 3
+_ATTEMPTS = 20
 _NEW = re.compile(r"plap-[0-9a-f]{16}")
 
 
@@ -65,7 +65,9 @@ def check_writable(out: Path | str, *, size: int = 0, flag: str = "--out") -> No
         probe.rmdir()
         system = os.statvfs(ancestor) if hasattr(os, "statvfs") else None
     except OSError as error:
-        raise InputError(f"{flag}: {out} cannot be written, {ancestor} takes no folder ({error.strerror})") from None
+        raise InputError(
+            f"{flag}: {out} cannot be written, {ancestor} takes no folder ({error.strerror})"
+        ) from None
     if system is not None and system.f_bavail * system.f_frsize < size:
         free = system.f_bavail * system.f_frsize
         raise InputError(f"{flag}: {out} needs about {_bytes(size)}, and the disk has {_bytes(free)} left")
@@ -116,35 +118,63 @@ def _check_replaceable(out: Path, flag: str) -> None:
     """Refuse to replace anything that plap did not write."""
     if out.name == "" or os.path.ismount(out):
         raise InputError(f"{flag}: {out} is a mount point and cannot be replaced; name a folder inside it")
-    if not out.exists():
-        return
+    for _ in range(_ATTEMPTS):
+        if not out.exists():
+            return
+        with unchanged(out) as same:
+            problem = _what_would_be_lost(out)
+            if same():  # else another writer replaced the folder while it was looked at
+                break
+    if problem:
+        raise InputError(f"{flag}: {problem}")
+
+
+def _what_would_be_lost(out: Path) -> str:
+    """Why a folder may not be replaced, or nothing."""
     if not out.is_dir():
-        raise InputError(f"{flag}: {out} is a file, not a folder")
+        return f"{out} is a file, not a folder"
     try:
         names = sorted(entry.name for entry in out.iterdir())
+        if names and "model.json" not in names:
+            return f"{out} is not empty and holds no result of plap; name another folder"
+        if names:
+            read_header((out / "model.json").read_bytes(), out / "model.json")
     except OSError as error:
-        raise InputError(f"{flag}: {out} cannot be read ({error.strerror})") from None
-    if not names:
-        return
-    if "model.json" not in names:
-        raise InputError(f"{flag}: {out} is not empty and holds no result of plap; name another folder")
-    with contextlib.suppress(FileNotFoundError):  # somebody else's swap has just happened
-        read_header((out / "model.json").read_bytes(), out / "model.json")
+        return f"{out} cannot be read ({error.strerror})"
+    except InputError as error:
+        return str(error)
     foreign = [name for name in names if name not in OWN_FILES]
     if foreign:
-        raise InputError(f"{flag}: {out / foreign[0]} is not plap's and would be lost; move it or name another folder")
+        return f"{out / foreign[0]} is not plap's and would be lost; move it or name another folder"
+    return ""
+
+
+@contextlib.contextmanager
+def unchanged(folder: Path) -> Iterator[Callable[[], bool]]:
+    """Whether the path still leads to the folder that it led to at first, which is held meanwhile."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        yield folder.exists
+        return
+    try:
+        yield lambda: folder.exists() and os.path.samestat(folder.stat(), os.fstat(descriptor))
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
 def _new_folder(out: Path) -> Iterator[Path]:
     """A folder beside ``out``, locked while its writer lives, and removed unless it was put in place."""
-    for _ in range(_ATTEMPTS):
+    for more in (True, True, False):
         new = _sibling(out, f"plap-{secrets.token_hex(8)}")
         new.mkdir()
         lock = _lock(new)
-        if lock is not None and new.exists():
+        if (lock is not None and new.exists()) or not more:
             break
         _unlock(lock)  # another writer took it for a leftover, or nothing can be locked here
+        with contextlib.suppress(OSError):
+            new.rmdir()
     try:
         if out.is_dir():
             new.chmod(out.stat().st_mode & 0o7777)

@@ -1,4 +1,4 @@
-"""A trained model as two files: weights as safetensors, everything else as JSON; nothing is ever unpickled."""
+"""A trained model as two files: weights as safetensors, the rest as JSON; nothing is ever unpickled."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ModelFile:
     multilabel: bool = False
     graph_digest: str = ""
     features_digest: str = ""
-    versions: Mapping[str, str] = field(default_factory=lambda: current_versions())
+    versions: Mapping[str, str] = field(default_factory=lambda: dict(current_versions()))
     """Of plap, PyTorch and NumPy when it was written."""
     path: Path | None = None
     """Where it was read from."""
@@ -62,7 +62,8 @@ class ModelFile:
             if mine != others:
                 at = next(k for k, (a, b) in enumerate(zip(mine, others, strict=False)) if a != b)
                 raise InputError(
-                    f"{where} needs its features in another order: column {at + 1} is {mine[at]!r}, not {others[at]!r}"
+                    f"{where} needs its features in another order: "
+                    f"column {at + 1} is {mine[at]!r}, not {others[at]!r}"
                 )
         if count != self.num_features:
             raise InputError(f"{where} was made for {self.num_features} features, and the graph has {count}")
@@ -160,7 +161,7 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
 
 def current_versions() -> dict[str, str]:
     """Versions of what a result depends on."""
-    import numpy  # noqa: PLC0415, ICN001
+    import numpy  # noqa: PLC0415
 
     from plap import __version__  # noqa: PLC0415
 

@@ -46,7 +46,9 @@ class Predictions:
     def __post_init__(self) -> None:
         shape = (len(self.node_ids), len(self.classes))
         if self.probabilities.shape != shape:
-            raise InputError(f"probabilities must have shape {list(shape)}, not {list(self.probabilities.shape)}")
+            raise InputError(
+                f"probabilities must have shape {list(shape)}, not {list(self.probabilities.shape)}"
+            )
         if len(self.roles) != shape[0]:
             raise InputError(f"there are {len(self.roles)} roles for {shape[0]} nodes")
         if not np.isfinite(self.probabilities).all():

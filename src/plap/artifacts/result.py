@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plap.artifacts.folder import Content, recover, replace_folder
+from plap.artifacts.folder import Content, recover, replace_folder, unchanged
 from plap.artifacts.model_file import ModelFile
 from plap.artifacts.plain import plain
 from plap.artifacts.predictions import Predictions
@@ -48,8 +47,8 @@ class Result:
 def write_result(out: Path | str, result: Result, *, flag: str = "--out") -> Path:
     """Write a result whole or not at all; an earlier result of plap in ``out`` is replaced in one step.
 
-    A full disk, a read-only place, or a folder with other files in it raise :class:`plap.InputError` and leave
-    everything as it was.
+    A full disk, a read-only place, or a folder with other files in it raise :class:`plap.InputError` and
+    leave everything as it was.
     """
     return replace_folder(out, result.files(), flag=flag)
 
@@ -88,7 +87,7 @@ def _read_together(folder: Path, names: tuple[str, ...]) -> list[bytes]:
     missing = ""
     for _ in range(_ATTEMPTS):
         contents: list[bytes] = []
-        with _unchanged(folder) as unchanged:
+        with unchanged(folder) as still:
             try:
                 for missing in names:
                     contents.append((folder / missing).read_bytes())
@@ -96,23 +95,9 @@ def _read_together(folder: Path, names: tuple[str, ...]) -> list[bytes]:
                 pass
             except OSError as error:
                 raise InputError(f"{folder / missing} cannot be read ({error.strerror})") from None
-            same = unchanged()
+            same = still()
         if same and len(contents) == len(names):
             return contents
         if same:
             break
     raise InputError(f"{folder / missing} is missing: {folder} holds no result of plap")
-
-
-@contextlib.contextmanager
-def _unchanged(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Whether the path still leads to the folder that it led to at first, which is held so that it stays one."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        yield folder.is_dir
-        return
-    try:
-        yield lambda: folder.exists() and os.path.samestat(folder.stat(), os.fstat(descriptor))
-    finally:
-        os.close(descriptor)

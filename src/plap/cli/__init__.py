@@ -8,7 +8,11 @@ import typer
 
 from plap.cli.bench import app as bench_app
 from plap.cli.data import data_app
+from plap.cli.demo import demo
+from plap.cli.fit import fit
 from plap.cli.inspect import inspect
+from plap.cli.predict import predict
+from plap.cli.report import report
 from plap.errors import InputError
 
 app = typer.Typer(
@@ -17,9 +21,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.add_typer(bench_app, name="bench")
+for command in (demo, fit, predict, inspect, report):
+    app.command()(command)
 app.add_typer(data_app, name="data")
-app.command("inspect")(inspect)
+app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Where everything in the page's figures goes; the template draws it.
 
-All figures are 360 units wide, which is a phone's width, so that their text is readable there and never small.
+All figures are 360 units wide, which is a phone's width, so that their text is readable there.
 """
 
 from __future__ import annotations
@@ -162,16 +162,17 @@ def _curve_figure(series: Sequence[tuple[str, Curve, Sequence[float]]], *, perce
     x = Scale.around([0, max(epochs, 2)], empty.left, empty.right, tight=True)
     y = Scale.around((v for _, _, values in series for v in values), empty.bottom, empty.top)
     lines = tuple(
-        Line(_path(values, x, y), kind, curve.name, _best(kind, curve, values, x, y))
+        Line(_path(values, curve.best_epoch, x, y), kind, curve.name, _best(kind, curve, values, x, y))
         for kind, curve, values in series
     )
     return CurveFigure(lines, _ticks(x), _ticks(y, percent=percent))
 
 
-def _path(values: Sequence[float], x: Scale, y: Scale) -> str:
+def _path(values: Sequence[float], best_epoch: int, x: Scale, y: Scale) -> str:
+    """A line through some of the values, the last and the best among them."""
     stride = max(1, math.ceil(len(values) / _MOST_POINTS))
-    chosen = sorted({*range(0, len(values), stride), len(values) - 1} - {-1})
-    points = [(x(k + 1), y(values[k])) for k in chosen if math.isfinite(values[k])]
+    chosen = {*range(0, len(values), stride), len(values) - 1, best_epoch - 1} & set(range(len(values)))
+    points = [(x(k + 1), y(values[k])) for k in sorted(chosen) if math.isfinite(values[k])]
     return " ".join(f"{'L' if k else 'M'}{a:g} {b:g}" for k, (a, b) in enumerate(points))
 
 

@@ -14,12 +14,15 @@ def finding(scores: Sequence[Score], held_out: int, metric: str = "accuracy") ->
 
     Examples
     --------
-    >>> print(finding([Score("PGNN", 0.86, 0.84, 0.88), Score("MLP", 0.74, 0.71, 0.77, "features alone")], 900))
+    >>> mlp = Score("MLP", 0.74, 0.71, 0.77, "features alone")
+    >>> print(finding([Score("PGNN", 0.86, 0.84, 0.88), mlp], 900))
     On 900 held-out nodes PGNN reaches an accuracy of 86.0 % (95 % interval 84.0 to 88.0).
     It is better than MLP (features alone, 74.0 %).
     """
     model, *others = scores
-    text = f"On {held_out} held-out nodes {model.name} reaches {_article(metric)} {metric} of {model.value:.1%}"
+    text = (
+        f"On {held_out} held-out nodes {model.name} reaches {_article(metric)} {metric} of {model.value:.1%}"
+    )
     text = text.replace("%", " %")
     if model.low is not None and model.high is not None:
         text += f" (95 % interval {100 * model.low:.1f} to {100 * model.high:.1f})"
@@ -43,7 +46,9 @@ def _inside(value: float, score: Score) -> bool:
 
 
 def _list(scores: Sequence[Score]) -> str:
-    return _join([f"{score.name} ({', '.join(filter(None, [score.uses, _percent(score.value)]))})" for score in scores])
+    return _join(
+        [f"{score.name} ({', '.join(filter(None, [score.uses, _percent(score.value)]))})" for score in scores]
+    )
 
 
 def _join(parts: Sequence[str]) -> str:

@@ -57,7 +57,4 @@ def uses_dropout(config: RunConfig) -> bool:
 def _shape(config: RunConfig) -> tuple[object, ...]:
     """What must be equal in a batch; without dropout a training step shares the evaluation's forward pass."""
     steps = config.K if config.model in ("pgnn", "sgc", "appnp", "gprgnn") else 0
-    dropout = config.model != "sgc" and (
-        config.dropout > 0 or (config.model == "gprgnn" and config.dprate > 0)
-    )
-    return config.model, config.hidden, steps, dropout
+    return config.model, config.hidden, steps, uses_dropout(config)

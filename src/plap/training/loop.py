@@ -45,8 +45,8 @@ def train_runs(
 
     Each epoch is one step of Adam on the training nodes and one look at the validation nodes. A run ends
     after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``) and keeps
-    the weights of its best epoch. No gradient is clipped: Adam's step does not grow with the gradient, and a step
-    with a gradient that is not finite is left out. Test nodes are never looked at.
+    the weights of its best epoch. No gradient is clipped: Adam's step does not grow with the gradient, and a
+    step with a gradient that is not finite is left out. Test nodes are never looked at.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def train_runs(
     >>> import torch, plap
     >>> from plap.data import csbm, split
     >>> from plap.training import RunConfig, train_runs
-    >>> data = csbm(phi=0.5, num_nodes=100, num_features=20, seed=1)
+    >>> data = csbm(phi=0.5, n=100, f=20, seed=1)
     >>> configs = [RunConfig(p=p, max_epochs=5, seed=seed) for p in (1.5, 2.0) for seed in range(3)]
     >>> results = train_runs(data.graph, data.x, data.y, configs, split(data.y, seed=1))
     >>> [result.epochs for result in results]

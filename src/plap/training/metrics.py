@@ -93,8 +93,6 @@ def _f1(labels: Tensor, predictions: Tensor, average: str) -> float:
 
 def _check(labels: Tensor, other: Tensor) -> None:
     if labels.shape != other.shape or labels.numel() == 0:
-        raise InputError(
-            f"labels {list(labels.shape)} and predictions {list(other.shape)} must match"
-        )
+        raise InputError(f"labels {list(labels.shape)} and predictions {list(other.shape)} must match")
     if bool(torch.isnan(other.double()).any()):
         raise InputError("predictions hold NaN")

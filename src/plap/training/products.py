@@ -79,8 +79,8 @@ def _multiply(matrix: SparseMatrix, dense: Tensor) -> Tensor:
     pieces = 1 if threads == 1 or runs >= 4 * threads else 8 * threads
     launch(
         _loop(dense.dtype == torch.float64), work, runs, matrix.rows, matrix.columns, channels, pieces,
-        matrix.indices.shape[0], matrix.indptr.data_ptr(), matrix.indices.data_ptr(), matrix.values.data_ptr(),
-        dense.data_ptr(), result.data_ptr(),
+        matrix.indices.shape[0], matrix.indptr.data_ptr(), matrix.indices.data_ptr(),
+        matrix.values.data_ptr(), dense.data_ptr(), result.data_ptr(),
     )  # fmt: skip
     return result if channels == width else result[:, :, :width]
 

@@ -1,0 +1,157 @@
+"""``plap fit``: a graph and some labels in; predictions, a model and a page out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plap.cli.inspect import GraphArgument, NodesOption, RootOption
+from plap.errors import InputError
+
+if TYPE_CHECKING:
+    from plap.data.graph_data import GraphData
+    from plap.data.splits import Split
+    from plap.fitting.comparison import Announce, Comparison
+    from plap.fitting.settings import FitSettings
+
+OutOption = Annotated[
+    Path, typer.Option("--out", "-o", help="Folder for the results; an earlier one is replaced.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+
+
+def fit(
+    graph: GraphArgument,
+    out: OutOption,
+    nodes: NodesOption = None,
+    root: RootOption = None,
+    split: Annotated[str, typer.Option(help="stratified, chien, paper or public.")] = "stratified",
+    preset: Annotated[str | None, typer.Option(help="dense (60/20/20) or sparse (2.5/2.5/95).")] = None,
+    index: Annotated[int, typer.Option(help="Which of the public splits.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the split, the search and the training.")] = 0,
+    p: Annotated[float | None, typer.Option(help="Keep p at this value.")] = None,
+    mu: Annotated[float | None, typer.Option(help="Keep μ at this value.")] = None,
+    steps: Annotated[int | None, typer.Option("--K", help="Keep K at this value.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Keep the learning rate at this value.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="Keep the dropout at this value.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Keep the weight decay at this value.")] = None,
+    hidden: Annotated[int, typer.Option(help="Hidden units.")] = 16,
+    tune: Annotated[bool, typer.Option(help="Search for what is not given.")] = True,
+    budget: Annotated[int | None, typer.Option(help="Epochs that the search may spend.")] = None,
+    seeds: Annotated[int, typer.Option(help="Members of the ensemble.", min=1)] = 8,
+    max_epochs: Annotated[int, typer.Option(help="At most so many epochs a run.")] = 1000,
+    patience: Annotated[int, typer.Option(help="Epochs without improvement that end a run.")] = 200,
+    stop_by: Annotated[str, typer.Option(help="accuracy or loss, on the validation nodes.")] = "accuracy",
+    memory_budget: Annotated[float | None, typer.Option(help="GiB that training may take.")] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """Find, train and judge a model for a graph with some labels."""
+    from plap.data.resolve import open_graph  # noqa: PLC0415
+    from plap.data.splits import split as make_split  # noqa: PLC0415
+    from plap.fitting.settings import FitSettings  # noqa: PLC0415
+
+    given = {"p": p, "mu": mu, "K": steps, "lr": lr, "dropout": dropout, "weight_decay": weight_decay}
+    settings = FitSettings(
+        fixed={name: value for name, value in given.items() if value is not None},
+        search=tune, budget="auto" if budget is None else budget, seeds=seeds, hidden=hidden,
+        max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
+        memory_budget=None if memory_budget is None else int(memory_budget * 2**30),
+    )  # fmt: skip
+    settings.base("pgnn")  # refuses what has no meaning before anything is loaded
+    check_place(out)
+    data = open_graph(graph, nodes=nodes, root=root)
+    check_labels(data)
+    parts = make_split(data, split, preset=preset, seed=seed, index=index)
+    run(data, parts, settings, out, as_json=as_json, quiet=quiet)
+
+
+def run(
+    data: GraphData, parts: Split, settings: FitSettings, out: Path, *, as_json: bool, quiet: bool
+) -> None:
+    """Compare, write, and say what was found."""
+    from plap.artifacts import check_writable, estimate_size, write_result  # noqa: PLC0415
+    from plap.fitting.comparison import compare  # noqa: PLC0415
+    from plap.fitting.outcome import make_result  # noqa: PLC0415
+
+    weights = settings.seeds * (data.x.shape[1] + data.num_classes) * settings.hidden
+    check_writable(out, size=estimate_size(data.graph.num_nodes, data.num_classes, weights))
+    with progress_bars(quiet=quiet or as_json) as announce:
+        comparison = compare(data, parts, settings, announce)
+    result = make_result(comparison)
+    written = write_result(out, result)
+    if as_json:
+        print(json.dumps(json.loads(result.files()["metrics.json"]), indent=1))  # type: ignore[arg-type]
+    else:
+        show(comparison, written)
+
+
+def check_place(out: Path) -> None:
+    """Refuse an output folder that cannot be written, before any work."""
+    from plap.artifacts import check_writable  # noqa: PLC0415
+
+    check_writable(out)
+
+
+def check_labels(data: GraphData) -> None:
+    """Refuse a graph that cannot be learned from."""
+    if data.y.ndim == 1 and not bool((data.y >= 0).any()):
+        raise InputError(f"{data.name} has no labels, so there is nothing to learn from")
+    if data.y.ndim == 1 and data.num_classes < 2:
+        raise InputError(f"{data.name} has one class only, so there is nothing to tell apart")
+
+
+@contextmanager
+def progress_bars(*, quiet: bool) -> Iterator[Announce | None]:
+    """A bar a phase on stderr, with the time left."""
+    if quiet:
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description:<18}"), BarColumn(), TextColumn("{task.fields[best]}"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bars:
+
+        def announce(name: str) -> Any:
+            task = bars.add_task(name, total=1.0, best="")
+
+            def report(state: Any) -> None:
+                bars.update(task, completed=state.done, best=f"validation {state.best_score:.1%}")
+
+            return report
+
+        yield announce
+
+
+def show(comparison: Comparison, out: Path) -> None:
+    """The scores side by side, and where to look further."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from plap.fitting.outcome import page  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    metric = next(iter(comparison.model.scores))
+    table = Table()
+    for heading in ("method", "uses", f"{metric.replace('_', '-')} %", "95 % interval", "seconds"):
+        table.add_column(heading, justify="left" if heading in ("method", "uses") else "right")
+    for m in comparison.methods:
+        interval = "" if m.interval is None else f"{100 * m.interval.low:.1f} to {100 * m.interval.high:.1f}"
+        table.add_row(m.name, m.uses, f"{100 * m.scores[metric]:.1f}", interval, f"{m.seconds:.1f}")
+    console.print(table)
+    fitted = comparison.model.fitted
+    assert fitted is not None
+    config = fitted.config
+    console.print(page(comparison).finding)
+    console.print(
+        f"Chosen: p = {config.p:g}, μ = {config.mu:g}, K = {config.K}, learning rate {config.lr:g}, "
+        f"dropout {config.dropout:g}, weight decay {config.weight_decay:g}"
+    )
+    console.print(f"Predictions, model and page are in {out}: open {out / 'report.html'}")

@@ -1,0 +1,137 @@
+"""The model and its rivals on one graph and one split."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from plap.data.graph_data import GraphData
+from plap.data.splits import Split
+from plap.errors import InputError
+from plap.fitting.models import Fitted, fit_model
+from plap.fitting.settings import FitSettings, Rival
+from plap.label_propagation import PLaplacianLabelPropagation
+from plap.training import Interval, accuracy, accuracy_interval, macro_f1, micro_f1, roc_auc
+from plap.training.loop import Report
+
+Announce = Callable[[str], Report | None]
+"""Told the name of a phase that begins; gives what to tell its progress to."""
+
+_NAMES = {"pgnn": "pGNN", "mlp": "MLP", "gcn": "GCN", "labels": "label propagation"}
+_USES = {
+    "pgnn": "features and edges",
+    "mlp": "features alone",
+    "gcn": "features and edges",
+    "labels": "edges alone",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """One way to predict, and how well it did on the held-out nodes."""
+
+    key: str
+    name: str
+    uses: str
+    probabilities: Tensor
+    """[N, L], of every node."""
+    scores: dict[str, float]
+    """By the name of the metric; accuracy or micro_f1 comes first."""
+    interval: Interval | None
+    seconds: float
+    fitted: Fitted | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The model first, then its rivals."""
+
+    data: GraphData
+    split: Split
+    settings: FitSettings
+    methods: tuple[Method, ...]
+    interrupted: bool = False
+
+    @property
+    def model(self) -> Method:
+        """What the fit was for."""
+        return self.methods[0]
+
+
+def compare(
+    data: GraphData, split: Split, settings: FitSettings, announce: Announce | None = None
+) -> Comparison:
+    """Tune and train the model and its rivals, then look at the test labels once.
+
+    After Ctrl-C the best model so far is kept and the rivals are left out.
+    """
+    announce = announce or (lambda _: None)
+    methods = [_trained("pgnn", data, split, settings, announce)]
+    fitted = methods[0].fitted
+    interrupted = fitted is not None and fitted.interrupted
+    for rival in () if interrupted else settings.rivals:
+        if rival != "labels":
+            methods.append(_trained(rival, data, split, settings, announce))
+        elif data.y.ndim == 1:
+            methods.append(_propagated(data, split, announce))
+    return Comparison(data, split, settings, tuple(methods), interrupted)
+
+
+def _trained(
+    key: Rival | str, data: GraphData, split: Split, settings: FitSettings, announce: Announce
+) -> Method:
+    begin = time.perf_counter()
+    fitted = fit_model(
+        data.graph, data.x, data.y, split, settings.base(key),
+        fixed=settings.fixed if key == "pgnn" else {},
+        search=settings.search, budget=settings.budget, seeds=settings.seeds,
+        num_classes=data.num_classes if data.y.ndim == 1 else None,
+        memory_budget=settings.memory_budget, progress=announce(_NAMES[key]),
+    )  # fmt: skip
+    return _scored(key, data, split, fitted.ensemble.probabilities, time.perf_counter() - begin, fitted)
+
+
+def _propagated(data: GraphData, split: Split, announce: Announce) -> Method:
+    """Label propagation from the training labels, its p and mu chosen by the validation labels."""
+    announce(_NAMES["labels"])
+    begin = time.perf_counter()
+    known = torch.where(split.train, data.y, -1)
+    best: tuple[float, Tensor] | None = None
+    for p in (1.5, 2.0):
+        for mu in (0.1, 1.0):
+            model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, known)
+            some = torch.from_numpy(model.probabilities_).float()
+            every = torch.zeros(some.shape[0], data.num_classes)
+            every[:, torch.as_tensor(model.classes_)] = some
+            right = accuracy(data.y[split.val], every[split.val].argmax(1))
+            if best is None or right > best[0]:
+                best = right, every
+    if best is None:
+        raise InputError("label propagation had nothing to try")
+    return _scored("labels", data, split, best[1], time.perf_counter() - begin)
+
+
+def _scored(
+    key: str,
+    data: GraphData,
+    split: Split,
+    probabilities: Tensor,
+    seconds: float,
+    fitted: Fitted | None = None,
+) -> Method:
+    """Where the test labels are looked at, and nowhere else."""
+    truth, said = data.y[split.test], probabilities[split.test]
+    interval = None
+    if data.y.ndim == 2:
+        scores = {"micro_f1": micro_f1(truth, (said > 0.5).float())}
+    else:
+        predicted = said.argmax(1)
+        scores = {"accuracy": accuracy(truth, predicted), "macro_f1": macro_f1(truth, predicted)}
+        interval = accuracy_interval(int((predicted == truth).sum()), truth.shape[0])
+        if data.num_classes == 2 and len(truth.unique()) == 2:
+            scores["roc_auc"] = roc_auc(truth, said[:, 1])
+    return Method(key, _NAMES[key], _USES[key], probabilities, scores, interval, seconds, fitted)

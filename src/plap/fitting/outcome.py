@@ -1,0 +1,242 @@
+"""From a comparison to what is written: the table, the model, the metrics, the page."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plap.artifacts import ModelFile, Predictions, Result, features_digest
+from plap.artifacts.model_file import current_versions
+from plap.data.graph_data import GraphData
+from plap.fitting.comparison import Comparison, Method
+from plap.fitting.edge_trust import edge_trust
+from plap.report import (
+    ClassRow,
+    Confusion,
+    Curve,
+    Dataset,
+    EdgeRow,
+    FitReport,
+    NodeRow,
+    Score,
+    Trial,
+    finding,
+    render,
+)
+
+_ROWS = 20
+_SHOWN = ("p", "mu", "K", "lr", "dropout", "weight_decay")
+
+
+def class_names(data: GraphData) -> tuple[str, ...]:
+    """The classes' names, or their numbers where they have none."""
+    return data.class_names or tuple(str(k) for k in range(data.num_classes))
+
+
+def make_result(comparison: Comparison) -> Result:
+    """Everything that ``plap fit`` leaves behind."""
+    return Result(
+        predictions(comparison), model_file(comparison), metrics(comparison), render(page(comparison))
+    )
+
+
+def predictions(comparison: Comparison) -> Predictions:
+    """One row a node."""
+    data, split = comparison.data, comparison.split
+    roles = np.full(data.graph.num_nodes, "unlabelled", dtype=object)
+    for name in ("train", "val", "test"):
+        roles[getattr(split, name).numpy()] = name
+    ids = range(data.graph.num_nodes) if data.node_ids is None else data.node_ids
+    return Predictions(
+        ids, class_names(data), comparison.model.probabilities.numpy(), roles.tolist(), data.y.numpy(),
+        multilabel=data.y.ndim == 2,
+    )  # fmt: skip
+
+
+def model_file(comparison: Comparison) -> ModelFile:
+    """The ensemble, and what it was made for."""
+    data, fitted = comparison.data, comparison.model.fitted
+    assert fitted is not None
+    return ModelFile(
+        config=fitted.config.to_dict(),
+        states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
+        classes=class_names(data),
+        num_features=data.x.shape[1],
+        feature_names=data.feature_names,
+        multilabel=data.y.ndim == 2,
+        graph_digest=data.graph.digest,
+        features_digest=features_digest(data.x),
+    )
+
+
+def metrics(comparison: Comparison) -> dict[str, Any]:
+    """Numbers for a program to read."""
+    data, split, fitted = comparison.data, comparison.split, comparison.model.fitted
+    assert fitted is not None
+    return {
+        "graph": data.name,
+        "nodes": data.graph.num_nodes,
+        "edges": data.graph.num_edges,
+        "split": {"kind": split.kind, "seed": split.seed, "sizes": split.sizes, "digest": split.digest},
+        "methods": [
+            {"name": m.name, "uses": m.uses, **m.scores, "interval": m.interval, "seconds": m.seconds}
+            for m in comparison.methods
+        ],
+        "config": fitted.config.to_dict(),
+        "seeds": len(fitted.ensemble.runs),
+        "trials": [
+            {**{name: getattr(t.config, name) for name in _SHOWN}, "rung": t.rung, "val_score": t.val_score}
+            for t in fitted.trials
+        ],
+        "interrupted": comparison.interrupted,
+        "versions": current_versions(),
+    }
+
+
+def page(comparison: Comparison) -> FitReport:
+    """What the page shows."""
+    data, model = comparison.data, comparison.model
+    fitted = model.fitted
+    assert fitted is not None
+    metric = next(iter(model.scores))
+    scores = [_score(method, metric) for method in comparison.methods]
+    said = metric.replace("_f1", "-F1")
+    single = data.y.ndim == 1
+    text = finding(scores, comparison.split.sizes[2], said)
+    if comparison.interrupted:
+        text += " Training was stopped early by the user, so there is nothing to compare with."
+    return FitReport(
+        dataset=_dataset(comparison),
+        finding=text,
+        scores=scores,
+        metric=said,
+        confusion=_confusion(comparison) if single else None,
+        per_class=_per_class(comparison) if single else (),
+        curves=[
+            Curve(
+                f"seed {run.config.seed}",
+                run.history.train_loss.tolist(),
+                run.history.val_loss.tolist(),
+                run.history.val_score.tolist(),
+                run.best_epoch,
+            )
+            for run in fitted.ensemble.runs
+        ],
+        trials=_trials(comparison),
+        uncertain_nodes=_uncertain(comparison) if single else (),
+        doubted_edges=_doubted(comparison) if single else (),
+        chosen={name: getattr(fitted.config, name) for name in (*_SHOWN, "hidden")},
+        provenance={
+            "source": data.provenance.source,
+            "graph": data.graph.digest[:16],
+            "split": f"{comparison.split.kind}, {comparison.split.digest[:16]}",
+            "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "took": f"{sum(m.seconds for m in comparison.methods):.0f} s",
+        },
+        versions=current_versions(),
+    )
+
+
+def _score(method: Method, metric: str) -> Score:
+    low, high = (None, None) if method.interval is None else (method.interval.low, method.interval.high)
+    return Score(method.name, method.scores[metric], low, high, method.uses)
+
+
+def _dataset(comparison: Comparison) -> Dataset:
+    data = comparison.data
+    train, val, test = comparison.split.sizes
+    return Dataset(
+        data.name, data.graph.num_nodes, data.graph.num_edges, data.x.shape[1], data.num_classes,
+        train, val, test, data.provenance.notes,
+    )  # fmt: skip
+
+
+def _test_pairs(comparison: Comparison) -> tuple[Tensor, Tensor]:
+    test = comparison.split.test
+    return comparison.data.y[test], comparison.model.probabilities[test].argmax(1)
+
+
+def _confusion(comparison: Comparison) -> Confusion:
+    truth, said = _test_pairs(comparison)
+    size = comparison.data.num_classes
+    counts = torch.bincount(truth * size + said, minlength=size * size).reshape(size, size)
+    return Confusion(class_names(comparison.data), counts.tolist())
+
+
+def _per_class(comparison: Comparison) -> list[ClassRow]:
+    counts = np.array(_confusion(comparison).counts)
+    known = comparison.data.y[comparison.split.train]
+    rows = []
+    for k, name in enumerate(class_names(comparison.data)):
+        right, true, said = counts[k, k], counts[k].sum(), counts[:, k].sum()
+        rows.append(
+            ClassRow(
+                name, int((known == k).sum()), int(true), right / max(said, 1), right / max(true, 1),
+                2 * right / max(true + said, 1),
+            )
+        )  # fmt: skip
+    return rows
+
+
+def _trials(comparison: Comparison) -> list[Trial]:
+    fitted = comparison.model.fitted
+    assert fitted is not None
+    chosen = tuple(getattr(fitted.config, name) for name in _SHOWN)
+    rows = []
+    for trial in sorted(fitted.trials, key=lambda t: (t.rung, t.val_score), reverse=True):
+        config = {name: getattr(trial.config, name) for name in _SHOWN}
+        rows.append(Trial(config, trial.val_score, trial.epochs, tuple(config.values()) == chosen))
+    return rows
+
+
+def _node_name(data: GraphData, node: int) -> str:
+    return str(node if data.node_ids is None else data.node_ids[node])
+
+
+def _uncertain(comparison: Comparison) -> list[NodeRow]:
+    data, names = comparison.data, class_names(comparison.data)
+    top, order = comparison.model.probabilities.topk(2, dim=1)
+    rows = []
+    for node in top[:, 0].argsort()[:_ROWS].tolist():
+        first, second = order[node].tolist()
+        known = names[int(data.y[node])] if int(data.y[node]) >= 0 else None
+        rows.append(
+            NodeRow(
+                _node_name(data, node),
+                names[first],
+                float(top[node, 0]),
+                names[second],
+                float(top[node, 1]),
+                known,
+            )
+        )
+    return rows
+
+
+def _doubted(comparison: Comparison) -> list[EdgeRow]:
+    data, names = comparison.data, class_names(comparison.data)
+    fitted = comparison.model.fitted
+    assert fitted is not None
+    trust = edge_trust(fitted, data.graph, data.x, data.num_classes)
+    if trust is None:
+        return []
+    source, target = data.graph.edge_index
+    once = (source < target).nonzero().squeeze(1)
+    said = comparison.model.probabilities.argmax(1)
+    rows = []
+    for entry in once[trust[once].argsort()[:_ROWS]].tolist():
+        i, j = int(source[entry]), int(target[entry])
+        rows.append(
+            EdgeRow(
+                _node_name(data, i),
+                _node_name(data, j),
+                names[int(said[i])],
+                names[int(said[j])],
+                float(trust[entry]),
+            )
+        )
+    return rows

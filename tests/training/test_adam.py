@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from plap.training.adam import StackedAdam
+
+LR = (0.01, 0.05, 0.001)
+DECAY = (0.0, 5e-4, 0.1)
+
+
+def gradients(dtype: torch.dtype) -> list[Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(3, 5, 4, generator=generator, dtype=dtype) for _ in range(40)]
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-14), (torch.float32, 2e-6)])
+def test_every_run_takes_the_steps_of_torch_adam(dtype: torch.dtype, tolerance: float) -> None:
+    start = torch.randn(3, 5, 4, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    stacked = StackedAdam(
+        [start.clone()], torch.tensor(LR, dtype=torch.float64), torch.tensor(DECAY, dtype=torch.float64)
+    )
+    single = [torch.nn.Parameter(start[run].clone()) for run in range(3)]
+    optimizers = [
+        torch.optim.Adam([value], lr=LR[run], weight_decay=DECAY[run]) for run, value in enumerate(single)
+    ]
+    for gradient in gradients(dtype):
+        stacked.step([gradient])
+        for run, optimizer in enumerate(optimizers):
+            single[run].grad = gradient[run].clone()
+            optimizer.step()
+    expected = torch.stack([value.detach() for value in single])
+    torch.testing.assert_close(stacked.parameters[0], expected, rtol=tolerance, atol=tolerance)
+
+
+def test_a_run_with_an_infinite_gradient_waits_and_the_others_go_on() -> None:
+    rates, none = torch.full((2,), 0.1, dtype=torch.float64), torch.zeros(2, dtype=torch.float64)
+    adam = StackedAdam([torch.ones(2, 3)], rates, none)
+    other = StackedAdam([torch.ones(2, 3)], rates, none)
+    good, bad = torch.ones(2, 3), torch.ones(2, 3)
+    bad[1, 2] = float("inf")
+    adam.step([bad])
+    other.step([good])
+    assert torch.equal(adam.parameters[0][0], other.parameters[0][0])
+    assert torch.equal(adam.parameters[0][1], torch.ones(3))
+    adam.step([good])
+    assert torch.equal(adam.parameters[0][1], other.parameters[0][1])  # as if the bad step had never been
+
+
+def test_the_runs_that_are_kept_go_on_as_before() -> None:
+    def adam() -> StackedAdam:
+        rates = torch.tensor(LR, dtype=torch.float64)
+        return StackedAdam([torch.ones(3, 5, 4)], rates, torch.tensor(DECAY, dtype=torch.float64))
+
+    full, cut = adam(), adam()
+    keep = torch.tensor([0, 2])
+    for number, gradient in enumerate(gradients(torch.float32)):
+        if number == 7:
+            cut.keep(keep)
+        full.step([gradient])
+        cut.step([gradient if number < 7 else gradient[keep]])
+    assert torch.equal(cut.parameters[0], full.parameters[0][keep])

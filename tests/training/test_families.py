@@ -1,0 +1,80 @@
+"""A stacked run is what a plain PyTorch loop over the single-run module gives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, get_args
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+import tiny_training as tiny
+from plap.training import RunConfig, build_module, train_runs
+from plap.training.config import Model
+
+MODELS = get_args(Model)
+
+
+def plain_loop(
+    config: RunConfig, data: Any, split: tiny.Masks
+) -> tuple[list[float], list[float], torch.nn.Module]:
+    """Losses of training and validation, without dropout, and the last module."""
+    x = data.x.double()
+    module = build_module(config, x.shape[1], 2).double()
+    optimizer = torch.optim.Adam(module.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+    train, val = [], []
+    for _ in range(config.max_epochs):
+        optimizer.zero_grad()
+        loss = cross_entropy(module(x, data.graph)[split.train], data.y[split.train])
+        loss.backward()
+        optimizer.step()
+        train.append(float(loss.detach()))
+        with torch.no_grad():
+            val.append(float(cross_entropy(module(x, data.graph)[split.val], data.y[split.val])))
+    return train, val, module
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_history_is_that_of_a_plain_loop(model: Model) -> None:
+    data = tiny.data()
+    split = tiny.masks(data.y)
+    config = RunConfig(model=model, p=1.5, K=3, dropout=0.0, alpha=0.2, max_epochs=12, lr=0.03, seed=5)
+    train, val, _ = plain_loop(config, data, split)
+    beside = replace(config, p=2.5, mu=1.0, lr=0.001, seed=6, alpha=0.7)
+    result = train_runs(data.graph, data.x, data.y, [beside, config], split, dtype=torch.float64)[1]
+    assert result.history.train_loss.tolist() == pytest.approx(train, abs=1e-9)
+    assert result.history.val_loss.tolist() == pytest.approx(val, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_state_loads_into_the_module_and_gives_the_logits(model: Model) -> None:
+    data = tiny.data()
+    config = RunConfig(model=model, K=3, max_epochs=9, dprate=0.3, seed=2)
+    result = train_runs(data.graph, data.x, data.y, [config], tiny.masks(data.y), dtype=torch.float64)[0]
+    module = build_module(replace(config, seed=99), data.x.shape[1], 2).double().eval()
+    module.load_state_dict(result.state)
+    torch.testing.assert_close(module(data.x.double(), data.graph), result.logits)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_sparse_features_train_as_dense_ones(model: Model) -> None:
+    data = tiny.data()
+    x = data.x.clone()
+    x[x.abs() < 0.5] = 0
+    config = RunConfig(model=model, max_epochs=6)
+    split = tiny.masks(data.y)
+    dense = train_runs(data.graph, x, data.y, [config], split, dtype=torch.float64)[0]
+    sparse = train_runs(data.graph, x.to_sparse_csr(), data.y, [config], split, dtype=torch.float64)[0]
+    torch.testing.assert_close(sparse.logits, dense.logits)
+
+
+@pytest.mark.parametrize(
+    ("model", "field"), [(m, "dropout") for m in MODELS if m != "sgc"] + [("gprgnn", "dprate")]
+)
+def test_dropout_is_applied(model: Model, field: str) -> None:
+    data = tiny.data()
+    off = RunConfig(model=model, dropout=0.0, max_epochs=3, weight_decay=0.0)
+    on = replace(off, **{field: 0.5})  # type: ignore[arg-type]
+    first, second = train_runs(data.graph, data.x, data.y, [off, on], tiny.masks(data.y))
+    assert not torch.allclose(first.history.train_loss, second.history.train_loss)

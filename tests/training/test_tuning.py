@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+import tiny_training as tiny
+from plap import InputError
+from plap.training import Progress, RunConfig, SearchSpace, TuneResult, train_ensemble, train_runs, tune
+
+DATA = tiny.data(nodes=80, phi=-0.6)
+SPLIT = tiny.masks(DATA.y)
+SPACE = SearchSpace(RunConfig(hidden=8, max_epochs=60, patience=20), K=(3, 4), lr=(0.01, 0.05))
+BUDGET = 4000
+
+
+def search(y: torch.Tensor = DATA.y, **options: object) -> TuneResult:
+    return tune(DATA.graph, DATA.x, y, SPLIT, space=SPACE, budget=BUDGET, **options)  # type: ignore[arg-type]
+
+
+RESULT = search()
+
+
+def outcome(result: TuneResult) -> list[tuple[RunConfig, int, float, float]]:
+    return [(trial.config, trial.rung, trial.val_score, trial.val_loss) for trial in result.trials]
+
+
+def test_test_labels_are_never_touched() -> None:
+    poisoned = torch.where(SPLIT.train | SPLIT.val, DATA.y, -1)
+    other = search(poisoned)
+    assert other.best == RESULT.best
+    assert outcome(other) == outcome(RESULT)
+
+
+def test_rungs_get_shorter_lists_of_longer_runs() -> None:
+    rungs = [[trial for trial in RESULT.trials if trial.rung == k] for k in range(4)]
+    sizes = [len({replace(trial.config, seed=0, max_epochs=1) for trial in rung}) for rung in rungs]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] == 20
+    assert sizes[-1] == 1
+    longest = [max(trial.epochs for trial in rung) for rung in rungs]
+    assert longest[0] == 50
+    assert longest[-1] <= 60
+
+
+def test_the_winner_is_the_best_of_the_last_rung() -> None:
+    last = [trial for trial in RESULT.trials if trial.rung == 3]
+    assert RESULT.best in {replace(trial.config, seed=0) for trial in last}
+    assert (RESULT.best.max_epochs, RESULT.best.patience, RESULT.best.hidden) == (60, 20, 8)
+    first = [trial for trial in RESULT.trials if trial.rung == 0]
+    best = max(first, key=lambda trial: (trial.val_score, -trial.val_loss))
+    survivors = {replace(trial.config, max_epochs=50) for trial in RESULT.trials if trial.rung == 1}
+    assert best.config in survivors
+
+
+def test_another_seed_tries_something_else() -> None:
+    assert {t.config for t in search(seed=1).trials if t.rung == 0} != {
+        t.config for t in RESULT.trials if t.rung == 0
+    }
+
+
+def test_every_p_gets_its_turn() -> None:
+    drawn = SearchSpace().draw(10, seed=0)
+    counts = [sum(config.p == p for config in drawn) for p in (1.0, 1.5, 2.0, 2.5)]
+    assert sorted(counts) == [2, 2, 3, 3]
+    assert len(set(drawn)) == 10
+
+
+def test_a_small_space_goes_to_the_last_rung_at_once() -> None:
+    space = SearchSpace(RunConfig(model="mlp", max_epochs=5), lr=(0.01,), dropout=(0.5,), weight_decay=(0.0,))
+    result = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=space)
+    assert [trial.rung for trial in result.trials] == [0, 0, 0]
+    assert [trial.config.seed for trial in result.trials] == [0, 1, 2]
+
+
+def test_control_c_gives_the_best_so_far() -> None:
+    def progress(state: Progress) -> None:
+        if state.done > 0.3:
+            raise KeyboardInterrupt
+
+    result = search(progress=progress)
+    assert result.interrupted
+    assert result.best.max_epochs == 60
+    assert 20 <= len(result.trials) < len(RESULT.trials)
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(InputError, match="budget must be"):
+        tune(DATA.graph, DATA.x, DATA.y, SPLIT, budget=0)
+    with pytest.raises(InputError, match="no value for mu"):
+        SearchSpace(mu=())
+    with pytest.raises(InputError, match="at least one seed"):
+        train_ensemble(DATA.graph, DATA.x, DATA.y, SPLIT, RunConfig(), seeds=[])
+
+
+def test_an_ensemble_is_the_mean_of_its_runs() -> None:
+    config = RunConfig(max_epochs=5)
+    ensemble = train_ensemble(DATA.graph, DATA.x, DATA.y, SPLIT, config, seeds=[4, 9])
+    runs = train_runs(DATA.graph, DATA.x, DATA.y, [replace(config, seed=s) for s in (4, 9)], SPLIT)
+    expected = (runs[0].logits.softmax(1) + runs[1].logits.softmax(1)) / 2
+    torch.testing.assert_close(ensemble.probabilities, expected)
+    assert torch.equal(ensemble.predictions, expected.argmax(1))
+    multilabel = train_ensemble(DATA.graph, DATA.x, tiny.multilabel(DATA), SPLIT, config, seeds=2)
+    assert multilabel.predictions.shape == (80, 3)
+    torch.testing.assert_close(
+        multilabel.probabilities, sum(run.logits.sigmoid() for run in multilabel.runs) / 2
+    )
