@@ -1,13 +1,18 @@
 """p-Laplacian message passing for graphs whose edges may lie."""
 
+from typing import TYPE_CHECKING, Any
+
 from plap import data, nn
 from plap.calculus import divergence, energy, gradient, objective, p_laplacian
 from plap.errors import InputError
-from plap.estimator import PGNNClassifier
 from plap.graph import Graph, GraphInfo
 from plap.label_propagation import PLaplacianLabelPropagation
 from plap.propagation import aggregation_weights, propagate
 from plap.solution import SolveInfo, solve
+
+if TYPE_CHECKING:
+    from plap import training
+    from plap.estimator import PGNNClassifier
 
 __version__ = "0.1.0"
 
@@ -29,4 +34,16 @@ __all__ = [
     "p_laplacian",
     "propagate",
     "solve",
+    "training",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs Numba, which takes a second, only when it is asked for."""
+    import importlib  # noqa: PLC0415
+
+    if name == "training":
+        return importlib.import_module("plap.training")
+    if name == "PGNNClassifier":
+        return importlib.import_module("plap.estimator").PGNNClassifier
+    raise AttributeError(f"module 'plap' has no attribute {name!r}")
