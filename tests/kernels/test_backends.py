@@ -243,7 +243,7 @@ def test_runs_are_independent(propagate: Backend, make: Callable[[], Problem], p
 
 
 @every_backend
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     problem=problems.graphs_with_features(),
     p=st.sampled_from(P_VALUES),
