@@ -23,6 +23,7 @@ LAYERS = (
     ("training", "artifacts", "report"),
     ("fitting",),
     ("estimator",),
+    ("experiments",),
     ("cli",),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

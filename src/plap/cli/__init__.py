@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from plap import __version__
 from plap.cli.bench import app as bench_app
 from plap.cli.data import data_app
 from plap.cli.demo import demo
@@ -14,6 +16,13 @@ from plap.cli.inspect import inspect
 from plap.cli.predict import predict
 from plap.cli.report import report
 from plap.errors import InputError
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"plap {__version__}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     help="p-Laplacian graph neural networks: for graphs whose edges may lie.",
@@ -25,6 +34,16 @@ for command in (demo, fit, predict, inspect, report):
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    """p-Laplacian graph neural networks: for graphs whose edges may lie."""
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet:
     from plap.fitting.settings import FitSettings  # noqa: PLC0415
 
     check_place(out)
-    clean = csbm(phi=-0.75, n=2000, f=500, seed=7)
+    clean = csbm(phi=-0.75, n=2000, f=200, seed=7)
     noisy = perturb_edges(clean.graph, 0.15, seed=7)
     notes = (*clean.provenance.notes, "15 % of the edges were replaced by random ones.")
     data = replace(

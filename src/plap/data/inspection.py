@@ -193,7 +193,7 @@ def _verdict(measures: dict[str, Measure]) -> str:
     if informative >= 0.1:
         return (
             "The edges can help, but not by plain averaging: classes connect in a pattern of their own, "
-            "so try p below 2 and compare with a model without edges."
+            "so try several values of p and compare with a model without edges."
         )
     if adjusted >= 0.1:
         return (
