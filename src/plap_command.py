@@ -1,8 +1,8 @@
 """The ``plap`` command's entry point, apart from the package so that it runs before PyTorch is loaded.
 
-PyTorch's OpenMP threads spin while they wait. Where other programs use the same cores, a spinning thread holds
-up the one it waits for until the scheduler steps in, and training takes many times as long; threads that sleep
-cost a few microseconds. The runtime reads this wish once, when it is loaded.
+PyTorch's OpenMP threads spin while they wait. Where other programs use the same cores, a spinning thread
+holds up the one it waits for until the scheduler steps in, and training takes many times as long; threads
+that sleep cost a few microseconds. The runtime reads this wish once, when it is loaded.
 """
 
 from __future__ import annotations

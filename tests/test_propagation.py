@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from torch import Tensor
 
 import plap
 import problems
+import textbook
 from plap.kernels import fused_op, threads
 
 
@@ -41,6 +44,7 @@ def x(graph: plap.Graph) -> Tensor:
         ({"K": True}, "K must be an integer"),
         ({"omega": 0.0}, "omega must lie between 0 and 2"),
         ({"eps": -1.0}, "eps must be positive"),
+        ({"eps": 1e-200}, "eps must be positive, finite and its square a normal"),
         ({"variant": "other"}, "variant must be one of"),
         ({"backend": "cuda"}, "backend must be one of"),
         ({"variant": "published", "backend": "fused"}, "variant 'published' needs backend 'torch'"),
@@ -55,7 +59,9 @@ def test_refuses_by_name(x: Tensor, graph: plap.Graph, changed: dict[str, Any], 
 def test_refuses_features_that_do_not_fit(x: Tensor, graph: plap.Graph) -> None:
     with pytest.raises(ValueError, match="x has 29 rows but graph has 30 nodes"):
         plap.propagate(x[1:], graph, 1.5, 0.1)
-    with pytest.raises(ValueError, match=r"x must have shape \[N, C\] or \[R, N, C\], not \[5\]"):
+    with pytest.raises(
+        ValueError, match=r"x must have shape \[N, C\] or \[R, N, C\] with R and C positive, not \[5\]"
+    ):
         plap.propagate(x[0], graph, 1.5, 0.1)
     with pytest.raises(ValueError, match=r"x must be float32 or float64, not torch\.int64"):
         plap.propagate(x.long(), graph, 1.5, 0.1)
@@ -75,6 +81,59 @@ def test_auto_is_fused_and_fused_is_dense(graph: plap.Graph, channels: int, dtyp
     expected = plap.propagate(x.double(), graph, 1.5, 0.1, 4, backend="dense")
     tolerance = 1e-12 if dtype == torch.float64 else 2e-4  # the step is not Lipschitz near equal rows
     torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("channels", [5, 16, 33, 100])
+@pytest.mark.parametrize("wide", [False, True], ids=["int32", "int64"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_all_gradients_for_every_width(
+    graph: plap.Graph, channels: int, wide: bool, dtype: torch.dtype
+) -> None:
+    if wide:
+        graph = replace(graph, indptr=graph.indptr.long(), indices=graph.indices.long())
+    x = problems.features(2 * graph.num_nodes, channels, seed=3).reshape(2, graph.num_nodes, channels)
+    cotangent = problems.features(x.numel(), 1, seed=4).reshape(x.shape)
+    slopes = []
+    for backend, kind in (("fused", dtype), ("dense", torch.float64)):
+        weight = graph.weight.clone().requires_grad_()
+        leaf = x.to(kind).requires_grad_()
+        p = torch.tensor([1.5, 2.5], dtype=torch.float64, requires_grad=True)
+        mu = torch.tensor([0.1, 1.0], dtype=torch.float64, requires_grad=True)
+        on = problems.per_entry_weight(graph, weight)
+        result = plap.propagate(leaf, on, p, mu, 3, omega=0.9, backend=backend)  # type: ignore[arg-type]
+        slopes.append(torch.autograd.grad(result, [leaf, weight, p, mu], cotangent.to(kind)))
+    tolerance = 1e-9 if dtype == torch.float64 else 1e-4
+    for got, wanted in zip(*slopes, strict=True):
+        scale = wanted.abs().max().item()
+        torch.testing.assert_close(got.double(), wanted.double(), rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.parametrize("mu", [1.0, 100.0])
+def test_float32_slopes_of_a_strong_anchor_do_not_cancel(graph: plap.Graph, x: Tensor, mu: float) -> None:
+    slopes = []
+    for kind in (torch.float32, torch.float64):
+        weight = graph.weight.clone().requires_grad_()
+        m = torch.tensor(mu, dtype=torch.float64, requires_grad=True)
+        backend: Literal["fused", "dense"] = "fused" if kind == torch.float32 else "dense"
+        result = plap.propagate(
+            x.to(kind), problems.per_entry_weight(graph, weight), 1.0, m, 1, backend=backend
+        )
+        slopes.append(torch.autograd.grad(result.square().sum(), [weight, m]))
+    for got, wanted in zip(*slopes, strict=True):
+        torch.testing.assert_close(got, wanted, rtol=0, atol=1e-4 * wanted.abs().max().item())
+
+
+@pytest.mark.parametrize(("p", "scale"), [(4.0, 1e16), (1.0, 1e-31)])
+def test_float64_has_room_for_extreme_features(graph: plap.Graph, x: Tensor, p: float, scale: float) -> None:
+    result = plap.propagate(x * scale, graph, p, 0.1, 2)
+    expected = plap.propagate(x * scale, graph, p, 0.1, 2, backend="dense")
+    torch.testing.assert_close(result / scale, expected / scale, rtol=1e-7, atol=1e-7)
+
+
+def test_a_vanishing_mu_keeps_equal_rows() -> None:
+    graph = plap.Graph.from_edges([(0, 1), (1, 2)])
+    for rows in (torch.zeros(3, 2), torch.tensor([[1.0, 2.0], [2.0**0.5, 8.0**0.5], [1.0, 2.0]])):
+        assert torch.isfinite(plap.propagate(rows, graph, 1.5, 1e-42, 1)).all()
 
 
 def test_runs_take_their_own_p_and_mu(x: Tensor, graph: plap.Graph) -> None:
@@ -120,15 +179,20 @@ def test_opcheck(graph: plap.Graph, keep: bool) -> None:
     torch.library.opcheck(fused_op._forward, arguments)
 
 
-def test_compiles_as_one_graph(x: Tensor, graph: plap.Graph) -> None:
-    def loss(x: Tensor) -> Tensor:
-        return plap.propagate(x.relu(), graph, 1.5, 0.1, 3).square().sum()
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiles_as_one_graph(x: Tensor, graph: plap.Graph, backend: str) -> None:
+    if backend == "inductor" and shutil.which("g++") is None:
+        pytest.skip("inductor needs a C++ compiler")
 
-    compiled = torch.compile(loss, fullgraph=True, backend="aot_eager")
-    eager, traced = x.clone().requires_grad_(), x.clone().requires_grad_()
-    loss(eager).backward()
-    compiled(traced).backward()
-    torch.testing.assert_close(traced.grad, eager.grad)
+    def loss(x: Tensor, p: float) -> Tensor:
+        return plap.propagate(x.relu(), graph, p, 0.1, 3).square().sum()
+
+    compiled = torch.compile(loss, fullgraph=True, backend=backend)
+    for p in (1.5, 2.5, 1.2):
+        eager, traced = x.clone().requires_grad_(), x.clone().requires_grad_()
+        loss(eager, p).backward()
+        compiled(traced, p).backward()
+        torch.testing.assert_close(traced.grad, eager.grad)
 
 
 def test_vmap_over_features_and_parameters(x: Tensor, graph: plap.Graph) -> None:
@@ -139,6 +203,32 @@ def test_vmap_over_features_and_parameters(x: Tensor, graph: plap.Graph) -> None
     over_mu = torch.func.vmap(lambda m: plap.propagate(x, graph, 1.5, m, 2))(mu)
     for value, result in zip(mu, over_mu, strict=True):
         torch.testing.assert_close(result, plap.propagate(x, graph, 1.5, value, 2))
+
+
+def test_gradients_go_through_vmap(x: Tensor, graph: plap.Graph) -> None:
+    mu = torch.tensor([0.1, 0.5], dtype=torch.float64, requires_grad=True)
+    runs = torch.stack([x, 2 * x]).requires_grad_()
+    together = torch.func.vmap(lambda one, m: plap.propagate(one, graph, 1.5, m, 2))(runs, mu)
+    expected = plap.propagate(runs, graph, 1.5, mu, 2)
+    for got, wanted in zip(
+        torch.autograd.grad(together.square().sum(), [runs, mu]),
+        torch.autograd.grad(expected.square().sum(), [runs, mu]),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, wanted)
+        assert wanted.abs().max() > 1e-3
+
+
+def test_functional_derivatives_are_refused_not_wrong(x: Tensor, graph: plap.Graph) -> None:
+    def loss(x: Tensor) -> Tensor:
+        return plap.propagate(x, graph, 1.5, 0.1, 2).sum()
+
+    with pytest.raises(NotImplementedError, match="use backend='torch'"):
+        torch.func.grad(loss)(x)
+    with pytest.raises(NotImplementedError, match="use backend='torch'"):
+        torch.func.jvp(loss, (x,), (x,))
+    with torch.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="backend='torch'"):
+        loss(torch.autograd.forward_ad.make_dual(x, x))
 
 
 def test_batched_cotangents(x: Tensor, graph: plap.Graph) -> None:
@@ -199,6 +289,8 @@ def test_edge_weights_learn_through_graph_construction() -> None:
 
 def test_meta_device_goes_through_the_torch_backend(graph: plap.Graph, x: Tensor) -> None:
     assert plap.propagate(x.to("meta"), graph.to("meta"), 1.5, 0.1, 2).shape == x.shape
+    with pytest.raises(ValueError, match="p is on meta but x is on cpu"):
+        plap.propagate(x, graph, torch.tensor(1.5, device="meta"), 0.1, 2)
     with pytest.raises(ValueError, match="x is on meta but graph is on cpu"):
         plap.propagate(x.to("meta"), graph, 1.5, 0.1, 2)
 
@@ -210,3 +302,8 @@ def test_importing_plap_imports_nothing_slow() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_yardstick_of_the_benchmark_computes_the_same(x: Tensor, graph: plap.Graph) -> None:
+    expected = plap.propagate(x, graph, 1.5, 0.1, 4)
+    torch.testing.assert_close(textbook.propagate(x, graph.edge_index, graph.weight, 1.5, 0.1, 4), expected)

@@ -252,4 +252,4 @@ def as_features(X: Any, graph: Graph) -> Features:
             raise InputError("X must hold numbers, one row a node") from None
     if X.ndim != 2 or X.shape[0] != graph.num_nodes:
         raise InputError(f"X must have shape [{graph.num_nodes}, F], not {list(X.shape)}")
-    return X
+    return X.float() if isinstance(X, Tensor) else X

@@ -69,6 +69,14 @@ class Graph:
     """Weighted degrees D_i = Σ_j W_ij, 0 for a node without edges; float64 whatever the weights are."""
 
     def __post_init__(self) -> None:
+        kinds = {self.indptr.dtype, self.indices.dtype}
+        flat = all(
+            part.ndim == 1 and part.is_contiguous() for part in (self.indptr, self.indices, self.weight)
+        )
+        if len(kinds) > 1 or not kinds <= {torch.int32, torch.int64} or not flat:
+            raise InputError("indptr and indices must be contiguous and both int32 or both int64")
+        if self.indices.shape != self.weight.shape:
+            raise InputError("indices and weight must have one number an entry each")
         object.__setattr__(self, "degree", self._degree())
 
     @classmethod
@@ -183,6 +191,10 @@ class Graph:
         weights = None
         if weight is not None:
             weights = np.array([_attribute(*edge) for edge in graph.edges(data=weight, default=1.0)])
+        if not graph.is_directed():
+            back = [k for k, (u, v) in enumerate(edges) if u != v]
+            edges += [edges[k][::-1] for k in back]
+            weights = None if weights is None else np.concatenate([weights, weights[back]])
         return cls.from_edges(
             edges, weights, graph.number_of_nodes(), symmetrize=symmetrize, self_loops=self_loops
         )

@@ -131,8 +131,11 @@ def _check(
     """Refuse what has no meaning, naming the argument; p and mu come back as one number a run."""
     if not isinstance(graph, Graph):
         raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
-    if x.ndim not in (2, 3):
-        raise InputError(f"x must have shape [N, C] or [R, N, C], not {list(x.shape)}")
+    if not isinstance(x, Tensor) or x.layout != torch.strided:
+        kind = x.layout if isinstance(x, Tensor) else type(x).__name__
+        raise InputError(f"x must be a dense tensor, not {kind}")
+    if x.ndim not in (2, 3) or 0 in (x.shape[0] if x.ndim == 3 else 1, x.shape[-1]):
+        raise InputError(f"x must have shape [N, C] or [R, N, C] with R and C positive, not {list(x.shape)}")
     if x.shape[-2] != graph.num_nodes:
         raise InputError(f"x has {x.shape[-2]} rows but graph has {graph.num_nodes} nodes")
     if x.dtype not in (torch.float32, torch.float64):
@@ -143,8 +146,8 @@ def _check(
         raise InputError(f"K must be an integer of 1 or more, not {K!r}")
     if not 0 < omega < 2:
         raise InputError(f"omega must lie between 0 and 2, not {omega!r}")
-    if eps is not None and not (eps > 0 and math.isfinite(eps)):
-        raise InputError(f"eps must be positive and finite, not {eps!r}")
+    if eps is not None and not (eps > 0 and math.isfinite(eps) and eps * eps >= torch.finfo(x.dtype).tiny):
+        raise InputError(f"eps must be positive, finite and its square a normal {x.dtype}, not {eps!r}")
     if variant not in get_args(Variant):
         raise InputError(f"variant must be one of {', '.join(get_args(Variant))}, not {variant!r}")
     if not torch.compiler.is_compiling() and not _in_transform(x) and not _all_finite(x):
@@ -161,6 +164,8 @@ def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: floa
             raise InputError(f"{name} must be a number or a tensor, not {value!r}")
         _check_number(name, float(value), least)
         return torch.full((runs,), float(value), dtype=torch.float64, device=x.device)
+    if value.device != x.device:
+        raise InputError(f"{name} is on {value.device} but x is on {x.device}")
     if value.ndim > 1 or (value.ndim == 1 and value.shape[0] not in (1, runs)):
         raise InputError(f"{name} must be a number or have shape [{runs}], not {list(value.shape)}")
     if not value.is_floating_point():
@@ -172,7 +177,8 @@ def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: floa
 
 
 def _check_number(name: str, value: float, least: float | None) -> None:
-    if not math.isfinite(value) or not (value > 0 if least is None else value >= least):
+    # comparisons alone: a number that torch.compile traces has no more
+    if not (value > 0 if least is None else least <= value) or not value < math.inf:
         wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
         raise InputError(f"{name} must be {wanted}, not {value:g}")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -66,6 +67,60 @@ def test_sparse_features_changed_in_place_are_seen() -> None:
     before = layer(x)
     x.values().mul_(2)
     torch.testing.assert_close(layer(x) - layer.bias, 2 * (before - layer.bias))
+
+
+def test_scipy_features_changed_in_place_are_seen_forward_and_backward() -> None:
+    matrix = scipy.sparse.csr_array(features().numpy())
+    layer = FeatureLinear(8, 2, bias=False)
+    seen = []
+    for _ in range(2):
+        layer.zero_grad()
+        result = layer(matrix)
+        result.sum().backward()
+        assert layer.weight.grad is not None
+        seen.append((result.detach(), layer.weight.grad.clone()))
+        matrix.data *= 2
+    torch.testing.assert_close(seen[1][0], 2 * seen[0][0])
+    torch.testing.assert_close(seen[1][1], 2 * seen[0][1])
+
+
+def test_one_matrix_serves_layers_of_either_precision() -> None:
+    matrix = scipy.sparse.csr_array([[0.1, 0.2]])
+    for dtype in (torch.float32, torch.float64):
+        layer = FeatureLinear(2, 1, bias=False, dtype=dtype)
+        torch.nn.init.ones_(layer.weight)
+        expected = torch.tensor([[0.1, 0.2]], dtype=torch.float64).to(dtype).sum()
+        assert layer(matrix).dtype == dtype
+        torch.testing.assert_close(
+            layer(matrix).squeeze(), expected, rtol=1e-15 if dtype == torch.float64 else 1e-6, atol=0
+        )
+
+
+def test_survives_pickling_after_use_and_inference_mode() -> None:
+    model = PGNN(8, 4, 3, dropout=0.0)
+    x = features()
+    expected = model(x.to_sparse_csr(), EDGES)
+    again = pickle.loads(pickle.dumps(model))
+    torch.testing.assert_close(again(x, EDGES), expected)
+    with torch.inference_mode():
+        torch.testing.assert_close(model(x.clone().to_sparse_csr(), EDGES.clone()), expected)
+
+
+def test_compiles_whole_with_a_graph_and_in_parts_with_an_edge_index() -> None:
+    model = PGNN(8, 4, 3).eval()
+    graph, x = plap.Graph.from_edge_index(EDGES, num_nodes=5), features()
+    expected = model(x, graph)
+    torch.testing.assert_close(torch.compile(model, fullgraph=True, backend="aot_eager")(x, graph), expected)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(model, backend="aot_eager")(x, EDGES), expected)
+    torch.testing.assert_close(torch.compile(model, backend="aot_eager")(x.to_sparse_csr(), EDGES), expected)
+
+
+def test_autocast_propagates_in_float32() -> None:
+    model = PGNN(8, 4, 3).eval()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        result = model(features(), EDGES)
+    torch.testing.assert_close(result.float(), model(features(), EDGES), rtol=0.05, atol=0.05)
 
 
 def test_features_of_another_width_are_refused() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import scipy.sparse
 import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
@@ -40,6 +41,15 @@ def test_takes_every_form_of_graph(x: Tensor) -> None:
     ]
     for form in forms:
         assert torch.equal(conv(x, form), expected), type(form)
+
+
+def test_takes_sparse_features(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3)
+    expected = conv(x, EDGES)
+    assert torch.equal(conv(x.to_sparse_csr(), EDGES), expected)
+    assert torch.equal(conv(scipy.sparse.csr_array(x.numpy()), EDGES), expected)
+    with pytest.raises(ValueError, match="x must be a tensor or a SciPy sparse matrix, not list"):
+        conv(x.tolist(), EDGES)
 
 
 def test_weights_count_and_learn(x: Tensor) -> None:

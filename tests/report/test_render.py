@@ -72,8 +72,9 @@ def test_finding_tells_better_from_equal_from_worse() -> None:
     assert "better than MLP (features alone, 57.7 %) and Label propagation" in text
     assert "not clearly different from GCN" in text
     assert "worse than MLP (70.0 %)" in finding(
-        [Score("PGNN", 0.6, 0.55, 0.65), Score("MLP", 0.7, 0.66, 0.74)], 9
+        [Score("PGNN", 0.6, 0.55, 0.65), Score("MLP", 0.7, 0.66, 0.74, differs=True)], 9
     )
+    assert "It is" not in finding([Score("PGNN", 0.6), Score("MLP", 0.5)], 1)
     assert finding([Score("PGNN", 0.6)], 10, "micro-F1") == (
         "On 10 held-out nodes PGNN reaches a micro-F1 of 60.0 %."
     )

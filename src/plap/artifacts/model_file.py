@@ -53,8 +53,8 @@ class ModelFile:
         where = f"{self.path}: the model" if self.path else "the model"
         if self.feature_names is not None and names is not None:
             mine, others = self.feature_names, tuple(names)
-            missing = [name for name in mine if name not in set(others)]
-            extra = [name for name in others if name not in set(mine)]
+            missing = sorted(set(mine) - set(others))
+            extra = sorted(set(others) - set(mine))
             if missing:
                 raise InputError(f"{where} needs the feature {missing[0]!r}, which the graph does not have")
             if extra:

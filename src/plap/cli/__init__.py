@@ -1,4 +1,4 @@
-"""The ``plap`` command: one module a subcommand, each imported only when it is asked for by name."""
+"""The ``plap`` command: one module a subcommand; what is slow to import is imported inside them."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import plap
+from plap.cli.output import check_writable, write_atomically
 from plap.errors import InputError
 
 app = typer.Typer(help="Measure plap on this machine.", no_args_is_help=True)
@@ -25,9 +26,11 @@ def propagation(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """The operator against the textbook formulation, sparse products and PyG's GCN."""
+    if json_out is not None:
+        check_writable(json_out, "--json-out")
     result = _benchmark("propagation").run(with_large=large, root=root)
     if json_out is not None:
-        json_out.write_text(json.dumps(result, indent=1) + "\n")
+        write_atomically(json_out, json.dumps(result, indent=1).encode() + b"\n", "--json-out")
     if as_json:
         print(json.dumps(result, indent=1))
     else:

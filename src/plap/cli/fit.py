@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plap.data.splits import Split
     from plap.fitting.comparison import Announce, Comparison
     from plap.fitting.settings import FitSettings
+    from plap.report import FitReport
 
 OutOption = Annotated[
     Path, typer.Option("--out", "-o", help="Folder for the results; an earlier one is replaced.")
@@ -62,7 +63,7 @@ def fit(
         fixed={name: value for name, value in given.items() if value is not None},
         search=tune, budget="auto" if budget is None else budget, seeds=seeds, hidden=hidden,
         max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
-        memory_budget=None if memory_budget is None else int(memory_budget * 2**30),
+        memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
     settings.base("pgnn")  # refuses what has no meaning before anything is loaded
     check_place(out)
@@ -76,20 +77,26 @@ def run(
     data: GraphData, parts: Split, settings: FitSettings, out: Path, *, as_json: bool, quiet: bool
 ) -> None:
     """Compare, write, and say what was found."""
-    from plap.artifacts import check_writable, estimate_size, write_result  # noqa: PLC0415
+    from plap.artifacts import check_writable, estimate_size, load_metrics, write_result  # noqa: PLC0415
     from plap.fitting.comparison import compare  # noqa: PLC0415
-    from plap.fitting.outcome import make_result  # noqa: PLC0415
+    from plap.fitting.outcome import make_result, page  # noqa: PLC0415
 
     weights = settings.seeds * (data.x.shape[1] + data.num_classes) * settings.hidden
     check_writable(out, size=estimate_size(data.graph.num_nodes, data.num_classes, weights))
     with progress_bars(quiet=quiet or as_json) as announce:
         comparison = compare(data, parts, settings, announce)
-    result = make_result(comparison)
-    written = write_result(out, result)
+    report = page(comparison)
+    written = write_result(out, make_result(comparison, report))
     if as_json:
-        print(json.dumps(json.loads(result.files()["metrics.json"]), indent=1))  # type: ignore[arg-type]
+        print(json.dumps(load_metrics(written), indent=1))
     else:
-        show(comparison, written)
+        show(comparison, report, written)
+
+
+def _bytes(gibibytes: float) -> int:
+    if not 0 < gibibytes < 2**30:
+        raise InputError(f"--memory-budget must be a positive number of GiB, not {gibibytes:g}")
+    return int(gibibytes * 2**30)
 
 
 def check_place(out: Path) -> None:
@@ -120,6 +127,8 @@ def progress_bars(*, quiet: bool) -> Iterator[Announce | None]:
     with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bars:
 
         def announce(name: str) -> Any:
+            for earlier in bars.tasks:
+                bars.update(earlier.id, completed=1.0)
             task = bars.add_task(name, total=1.0, best="")
 
             def report(state: Any) -> None:
@@ -130,12 +139,11 @@ def progress_bars(*, quiet: bool) -> Iterator[Announce | None]:
         yield announce
 
 
-def show(comparison: Comparison, out: Path) -> None:
+def show(comparison: Comparison, report: FitReport, out: Path) -> None:
     """The scores side by side, and where to look further."""
     from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
-
-    from plap.fitting.outcome import page  # noqa: PLC0415
 
     console = Console(highlight=False)
     metric = next(iter(comparison.model.scores))
@@ -149,9 +157,12 @@ def show(comparison: Comparison, out: Path) -> None:
     fitted = comparison.model.fitted
     assert fitted is not None
     config = fitted.config
-    console.print(page(comparison).finding)
+    console.print(escape(report.finding))
+    for note in comparison.data.provenance.notes:
+        console.print(f"· {escape(note)}")
     console.print(
         f"Chosen: p = {config.p:g}, μ = {config.mu:g}, K = {config.K}, learning rate {config.lr:g}, "
         f"dropout {config.dropout:g}, weight decay {config.weight_decay:g}"
     )
-    console.print(f"Predictions, model and page are in {out}: open {out / 'report.html'}")
+    place = escape(f"Predictions, model and page are in {out}: open {out / 'report.html'}")
+    console.print(place, soft_wrap=True)

@@ -7,9 +7,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from plap.cli.inspect import GraphArgument, NodesOption, RootOption
+from plap.errors import InputError
 
 if TYPE_CHECKING:
     from plap.artifacts import ModelFile, Predictions
@@ -50,8 +53,6 @@ def predict(
 
 
 def _check_suffix(out: Path) -> None:
-    from plap.errors import InputError  # noqa: PLC0415
-
     if out.suffix not in (".csv", ".parquet"):
         raise InputError(f"--out: {out} must end in .csv or .parquet")
 
@@ -62,18 +63,32 @@ def _predictions(file: ModelFile, data: GraphData) -> Predictions:
     from plap.training import RunConfig  # noqa: PLC0415
 
     config = RunConfig.from_dict(dict(file.config))
+    if set(config.to_dict()) != set(file.config):
+        raise InputError(f"{file.path}: model.json does not have the whole configuration")
     width = len(file.classes)
     probabilities = member_probabilities(
         config, file.states, data.graph, data.x, width, multilabel=file.multilabel
     )
     ids = range(data.graph.num_nodes) if data.node_ids is None else data.node_ids
+    known = (
+        None if file.multilabel or data.y.ndim == 2 else _known(data, [str(name) for name in file.classes])
+    )
     return Predictions(
         ids,
         file.classes,
         probabilities.numpy(),
         ["unlabelled"] * data.graph.num_nodes,
+        known,
         multilabel=file.multilabel,
     )
+
+
+def _known(data: GraphData, classes: list[str]) -> NDArray[np.int64]:
+    """The graph's own labels as numbers of the model's classes; −1 where there is none, or none of these."""
+    from plap.fitting.outcome import class_names  # noqa: PLC0415
+
+    number = [classes.index(name) if name in classes else -1 for name in class_names(data)]
+    return np.array([number[k] if k >= 0 else -1 for k in data.y.tolist()], dtype=np.int64)
 
 
 def _summary(file: ModelFile, data: GraphData, table: Predictions) -> dict[str, object]:

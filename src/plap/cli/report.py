@@ -15,6 +15,7 @@ def report(
 ) -> None:
     """Show the scores of a finished fit and where its page is."""
     from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     from plap.artifacts import load_metrics  # noqa: PLC0415
@@ -32,11 +33,11 @@ def report(
         title = f"{metrics['graph']}: {metrics['split']['sizes'][2]} held-out nodes"
     except (KeyError, TypeError, IndexError, AttributeError):
         raise InputError(f"{out / 'metrics.json'} was not written by this version of plap") from None
-    table = Table(title=title, title_justify="left")
+    table = Table(title=escape(title), title_justify="left")
     for heading in ("method", "uses", "score %"):
         table.add_column(heading)
     for row in rows:
         table.add_row(*row)
     console = Console(highlight=False)
     console.print(table)
-    console.print(f"Page: {out / 'report.html'}")
+    console.print(escape(f"Page: {out / 'report.html'}"), soft_wrap=True)

@@ -48,11 +48,12 @@ def encode_labels(
 
 def _ascending(names: list[str], known: list[int]) -> list[int]:
     """The classes in order of their values if every one is an integer, of their names otherwise."""
-    if all(_is_integer(names[k]) for k in known):
+    if all(is_integer(names[k]) for k in known):
         return sorted(known, key=lambda k: (int(names[k]), names[k]))
     return sorted(known, key=lambda k: names[k])
 
 
-def _is_integer(name: str) -> bool:
+def is_integer(name: str) -> bool:
+    """Whether a name is a whole number."""
     digits = name.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19

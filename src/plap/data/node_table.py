@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plap.data.identifiers import read_identifiers
-from plap.data.labels import encode_labels
+from plap.data.labels import encode_labels, is_integer
 from plap.data.numeric_columns import is_numeric, is_vector, numbers, vectors
 from plap.data.table_file import Table, find_column, need_column
 from plap.errors import InputError
@@ -70,6 +70,8 @@ def _read_labels(table: Table, name: str | None) -> tuple[NDArray[np.int64], tup
     if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
         table.fail(0, name, f"labels must be text or whole numbers, not {column.dtype}")
     text = column.cast(pl.String).fill_null("").to_numpy().astype(np.str_)
+    if all(is_integer(str(value)) for value in np.unique(text) if value):
+        text[text == "-1"] = ""  # the usual number for "unknown", as everywhere in plap
 
     def fail(row: int, problem: str) -> NoReturn:
         table.fail(row, name, problem)

@@ -129,7 +129,9 @@ def _shares(rates: Rates | None, preset: str | None) -> tuple[Fraction, Fraction
 def _labels(data: GraphData | Tensor) -> Tensor:
     y = data.y if isinstance(data, GraphData) else data
     if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype.is_floating_point or y.dtype == torch.bool:
-        raise InputError("a random split needs one class a node: an integer tensor of shape [N]")
+        raise InputError(
+            "a random split needs one class a node (integers [N]); for several use the public split"
+        )
     if not bool((y >= 0).any()):
         raise InputError("there is nothing to split: no node has a known label")
     return y
@@ -171,8 +173,13 @@ _Shares = tuple[Fraction, Fraction, Fraction]
 
 def _stratified(y: np.ndarray, shares: _Shares, seed: int, code: np.ndarray) -> None:
     rng = generator(seed)
+    owed = Fraction(0)  # by how much the test set is behind its share so far; ties are its turn then
     for nodes in _classes(y):
-        train, val, _ = apportion(nodes.size, shares)
+        if owed > 0:
+            train, test, val = apportion(nodes.size, (shares[0], shares[2], shares[1]))
+        else:
+            train, val, test = apportion(nodes.size, shares)
+        owed += nodes.size * shares[2] - test
         order = rng.permutation(nodes)
         code[order] = _TEST
         code[order[: train + val]] = _VAL

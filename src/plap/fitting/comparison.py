@@ -12,7 +12,7 @@ from torch import Tensor
 from plap.data.graph_data import GraphData
 from plap.data.splits import Split
 from plap.errors import InputError
-from plap.fitting.models import Fitted, fit_model
+from plap.fitting.models import Fitted, NothingTrainedError, fit_model
 from plap.fitting.settings import FitSettings, Rival
 from plap.label_propagation import PLaplacianLabelPropagation
 from plap.training import Interval, accuracy, accuracy_interval, macro_f1, micro_f1, roc_auc
@@ -56,6 +56,19 @@ class Comparison:
     methods: tuple[Method, ...]
     interrupted: bool = False
 
+    def differs(self, rival: Method) -> bool | None:
+        """Whether a rival's share of right answers differs from the model's, by McNemar's exact test at 5 %.
+
+        Both answered for the same nodes, so what counts is how often just one of them was right. None for
+        several labels a node, where there is no such test.
+        """
+        if self.data.y.ndim == 2:
+            return None
+        truth = self.data.y[self.split.test]
+        ours, theirs = (m.probabilities[self.split.test].argmax(1) == truth for m in (self.model, rival))
+        only_ours, only_theirs = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
+        return only_ours + only_theirs > 0 and _two_sided(only_ours, only_theirs) < 0.05
+
     @property
     def model(self) -> Method:
         """What the fit was for."""
@@ -65,20 +78,34 @@ class Comparison:
 def compare(
     data: GraphData, split: Split, settings: FitSettings, announce: Announce | None = None
 ) -> Comparison:
-    """Tune and train the model and its rivals, then look at the test labels once.
+    """Tune and train the model and its rivals; the test labels are looked at when each is finished.
 
-    After Ctrl-C the best model so far is kept and the rivals are left out.
+    After Ctrl-C the best model so far is kept; a rival that was not finished, and all after it, are left out.
     """
     announce = announce or (lambda _: None)
     methods = [_trained("pgnn", data, split, settings, announce)]
-    fitted = methods[0].fitted
-    interrupted = fitted is not None and fitted.interrupted
-    for rival in () if interrupted else settings.rivals:
-        if rival != "labels":
-            methods.append(_trained(rival, data, split, settings, announce))
-        elif data.y.ndim == 1:
-            methods.append(_propagated(data, split, announce))
+    interrupted = _was_interrupted(methods[0])
+    for rival in settings.rivals:
+        if interrupted:
+            break
+        if rival == "labels" and data.y.ndim == 2:
+            continue
+        try:
+            method = (
+                _propagated(data, split, announce)
+                if rival == "labels"
+                else _trained(rival, data, split, settings, announce)
+            )
+        except (KeyboardInterrupt, NothingTrainedError):
+            interrupted = True
+        else:
+            interrupted = _was_interrupted(method)
+            methods += [] if interrupted else [method]
     return Comparison(data, split, settings, tuple(methods), interrupted)
+
+
+def _was_interrupted(method: Method) -> bool:
+    return method.fitted is not None and method.fitted.interrupted
 
 
 def _trained(
@@ -115,6 +142,13 @@ def _propagated(data: GraphData, split: Split, announce: Announce) -> Method:
     return _scored("labels", data, split, best[1], time.perf_counter() - begin)
 
 
+def _two_sided(a: int, b: int) -> float:
+    """Probability of a split at least as uneven as a : b if both sides are equally likely."""
+    from scipy.stats import binomtest  # noqa: PLC0415
+
+    return float(binomtest(a, a + b).pvalue)
+
+
 def _scored(
     key: str,
     data: GraphData,
@@ -127,7 +161,7 @@ def _scored(
     truth, said = data.y[split.test], probabilities[split.test]
     interval = None
     if data.y.ndim == 2:
-        scores = {"micro_f1": micro_f1(truth, (said > 0.5).float())}
+        scores = {"micro_f1": micro_f1(truth, (said >= 0.5).float())}
     else:
         predicted = said.argmax(1)
         scores = {"accuracy": accuracy(truth, predicted), "macro_f1": macro_f1(truth, predicted)}

@@ -23,7 +23,9 @@ def edge_trust(fitted: Fitted, graph: Graph, x: Features, classes: int) -> Tenso
     receivers = graph.receivers()
     count = torch.bincount(receivers, minlength=graph.num_nodes)
     total = torch.zeros(graph.num_entries)
-    for run in fitted.ensemble.runs:
+    runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
+    scale = graph.degree.sqrt().float()[graph.indices.long()]  # leaves α M: who sends it does not count
+    for run in runs:
         module = build_module(run.config, x.shape[1], classes)
         if not isinstance(module, PGNN):
             raise TypeError("aggregation weights exist for PGNN only")
@@ -31,9 +33,8 @@ def edge_trust(fitted: Fitted, graph: Graph, x: Features, classes: int) -> Tenso
         module.eval()
         with torch.no_grad():
             _, (_, weight) = module(x, graph, return_aggregation_weights=True)
-        scale = graph.degree.sqrt().float()
-        weight = weight / (scale[graph.indices.long()].reciprocal())  # what is left is α M, not who sends it
+        weight = weight * scale
         mean = torch.zeros(graph.num_nodes).index_add(0, receivers, weight) / count.clamp(min=1)
         total += weight / mean.clamp(min=torch.finfo(torch.float32).tiny)[receivers]
     reverse = torch.argsort(graph.indices, stable=True)  # entry (j, i) for every entry (i, j)
-    return (total + total[reverse]) / (2 * len(fitted.ensemble.runs))
+    return (total + total[reverse]) / (2 * len(runs))

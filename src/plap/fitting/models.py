@@ -26,6 +26,13 @@ from plap.training.loop import Report
 
 Tune = Literal["auto"] | None
 
+_SEARCH = 0.8
+"""Share of the time of a fit that the search takes, about."""
+
+
+class NothingTrainedError(InputError):
+    """There is no model: training was stopped, or it diverged, before it got anywhere."""
+
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
@@ -74,7 +81,7 @@ def fit_model(
     base = replace(base, **fixed)
     trials: tuple[Trial, ...] = ()
     interrupted = False
-    options = {"num_classes": num_classes, "memory_budget": memory_budget, "progress": progress}
+    options = {"num_classes": num_classes, "memory_budget": memory_budget}
     if search:
         found = tune(
             graph,
@@ -84,14 +91,27 @@ def fit_model(
             space=_space(base, fixed),
             seed=base.seed,
             budget=budget,
+            progress=_part(progress, 0.0, _SEARCH),
             **options,  # type: ignore[arg-type]
         )
         base, trials, interrupted = found.best, found.trials, found.interrupted
-    ensemble = train_ensemble(graph, x, y, split, base, seeds, **options)
+    report = _part(progress, _SEARCH if search else 0.0, 1.0)
+    ensemble = train_ensemble(graph, x, y, split, base, seeds, progress=report, **options)
     interrupted = interrupted or any(run.interrupted for run in ensemble.runs)
     if all(run.best_epoch == 0 for run in ensemble.runs):
-        raise InputError("training was stopped before its first epoch, so there is no model")
+        if interrupted:
+            raise NothingTrainedError("training was stopped before its first epoch, so there is no model")
+        raise NothingTrainedError(
+            f"training with a learning rate of {base.lr:g} diverges at once, try a smaller one"
+        )
     return Fitted(base, trials, ensemble, interrupted)
+
+
+def _part(progress: Report | None, begin: float, end: float) -> Report | None:
+    """``progress`` for the part of a fit from ``begin`` to ``end``."""
+    if progress is None:
+        return None
+    return lambda state: progress(replace(state, done=begin + (end - begin) * state.done))
 
 
 def _space(base: RunConfig, fixed: Mapping[str, Any]) -> SearchSpace:
@@ -112,7 +132,10 @@ def member_probabilities(
     total = torch.zeros(graph.num_nodes, classes)
     for state in states:
         module = build_module(config, x.shape[1], classes)
-        module.load_state_dict(dict(state))
+        try:
+            module.load_state_dict(dict(state))
+        except RuntimeError:
+            raise InputError("the model's weights do not fit its configuration") from None
         module.eval()
         with torch.no_grad():
             logits = module(x, graph)

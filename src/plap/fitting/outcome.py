@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,11 +38,9 @@ def class_names(data: GraphData) -> tuple[str, ...]:
     return data.class_names or tuple(str(k) for k in range(data.num_classes))
 
 
-def make_result(comparison: Comparison) -> Result:
+def make_result(comparison: Comparison, report: FitReport) -> Result:
     """Everything that ``plap fit`` leaves behind."""
-    return Result(
-        predictions(comparison), model_file(comparison), metrics(comparison), render(page(comparison))
-    )
+    return Result(predictions(comparison), model_file(comparison), metrics(comparison), render(report))
 
 
 def predictions(comparison: Comparison) -> Predictions:
@@ -81,15 +80,40 @@ def metrics(comparison: Comparison) -> dict[str, Any]:
         "graph": data.name,
         "nodes": data.graph.num_nodes,
         "edges": data.graph.num_edges,
-        "split": {"kind": split.kind, "seed": split.seed, "sizes": split.sizes, "digest": split.digest},
+        "files": data.provenance.files,
+        "notes": data.provenance.notes,
+        "split": {
+            "kind": split.kind,
+            "seed": split.seed,
+            "index": split.index,
+            "rates": split.rates,
+            "sizes": split.sizes,
+            "digest": split.digest,
+        },
+        "settings": asdict(comparison.settings),
+        "threads": torch.get_num_threads(),
         "methods": [
             {"name": m.name, "uses": m.uses, **m.scores, "interval": m.interval, "seconds": m.seconds}
             for m in comparison.methods
         ],
         "config": fitted.config.to_dict(),
-        "seeds": len(fitted.ensemble.runs),
+        "members": [
+            {
+                "seed": run.config.seed,
+                "epochs": run.epochs,
+                "best_epoch": run.best_epoch,
+                "val_score": run.val_score,
+            }
+            for run in fitted.ensemble.runs
+        ],
         "trials": [
-            {**{name: getattr(t.config, name) for name in _SHOWN}, "rung": t.rung, "val_score": t.val_score}
+            {
+                **{name: getattr(t.config, name) for name in _SHOWN},
+                "seed": t.config.seed,
+                "rung": t.rung,
+                "epochs": t.epochs,
+                "val_score": t.val_score,
+            }
             for t in fitted.trials
         ],
         "interrupted": comparison.interrupted,
@@ -103,12 +127,12 @@ def page(comparison: Comparison) -> FitReport:
     fitted = model.fitted
     assert fitted is not None
     metric = next(iter(model.scores))
-    scores = [_score(method, metric) for method in comparison.methods]
+    scores = [_score(comparison, method, metric) for method in comparison.methods]
     said = metric.replace("_f1", "-F1")
     single = data.y.ndim == 1
     text = finding(scores, comparison.split.sizes[2], said)
     if comparison.interrupted:
-        text += " Training was stopped early by the user, so there is nothing to compare with."
+        text += " Training was stopped early by the user, and what was not finished is left out."
     return FitReport(
         dataset=_dataset(comparison),
         finding=text,
@@ -141,9 +165,10 @@ def page(comparison: Comparison) -> FitReport:
     )
 
 
-def _score(method: Method, metric: str) -> Score:
+def _score(comparison: Comparison, method: Method, metric: str) -> Score:
     low, high = (None, None) if method.interval is None else (method.interval.low, method.interval.high)
-    return Score(method.name, method.scores[metric], low, high, method.uses)
+    differs = None if method is comparison.model else comparison.differs(method)
+    return Score(method.name, method.scores[metric], low, high, method.uses, differs)
 
 
 def _dataset(comparison: Comparison) -> Dataset:

@@ -23,9 +23,9 @@ from plap.kernels.lanes import BLOCK, add, add_scaled, dot, load, prefetch, scal
 @compiled
 def prepare_rows(
     lo: Any, hi: Any, node: Any, row: Any, s: Any, alphas: Any, Y: Any, F_next: Any, Y_first: Any, G: Any,
-    YZ: Any, u: Any, t: Any, ghx: Any, norms: Any, gX: Any, gm: Any, scalars: Any, blocks: Any, width: Any,
+    YZ: Any, u: Any, t: Any, pull: Any, norms: Any, gX: Any, gm: Any, scalars: Any, blocks: Any, width: Any,
 ) -> None:  # fmt: skip
-    """What the backward pass needs of each node: [Y | Z], u, t, Gh·X, |Y|²; adds to ∂l/∂X and ∂l/∂m.
+    """What the backward pass needs of each node: [Y | Z], u, t, Gh·(X − F'), |Y|²; adds to ∂l/∂X and ∂l/∂m.
 
     ``F_next`` holds F of the next step, scaled by s unless ``raw`` says that it is the final result.
     """
@@ -35,7 +35,7 @@ def prepare_rows(
     for i in range(lo, hi):
         alpha = alphas[node + i] * omega
         unscale = real(1) / s[i] if s[i] > 0 else real(0)
-        h = zy = to_X = norm = real(0)
+        h = zy = slope = norm = real(0)
         for b in range(blocks):
             at = row + (i * blocks + b) * lanes
             g = scale(alpha, load(G, at, width))
@@ -47,17 +47,17 @@ def prepare_rows(
             z = scale(s[i], g)
             h += dot(g, f)
             zy += dot(z, y)
-            to_X += dot(g, load(Y_first, at, width)) * unscale
+            slope += dot(g, subtract(scale(unscale, load(Y_first, at, width)), f))
             norm += dot(y, y)
             store(YZ, TWO * at, y)
             store(YZ, TWO * at + lanes, z)
             store(gX, at, add_scaled(load(gX, at, width), m, g))
         t[node + i] = s[i] * s[i] * h
         u[node + i] = zy - s[i] * s[i] * h
-        ghx[node + i] = to_X
+        pull[node + i] = slope
         norms[node + i] = norm
         if s[i] > 0:
-            gm[node + i] += to_X - h
+            gm[node + i] += slope
 
 
 @compiled
@@ -184,8 +184,8 @@ def _slope_in_p(nu: Any, M: Any, c: Any, lo: Any, hi: Any, p: Any, eps2: Any) ->
 
 @compiled
 def weight_rows(
-    lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, t: Any, ghx: Any, yf: Any,
-    alphas: Any, norms: Any, gw: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
+    lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, t: Any, pull: Any, yf: Any,
+    norms: Any, gw: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
 ) -> None:  # fmt: skip
     """Add ∂l/∂w_ij = c_ij ∂M_ij/∂w_ij + ∂l/∂D_i for every entry; here c_ij = Z_i·Y_j − t_i alone."""
     indptr, indices, w, s = graph
@@ -204,8 +204,10 @@ def weight_rows(
             if s[i] == 0:
                 continue
             own = t[node + i]
-            h = own / (s[i] * s[i])
-            rest = yf[node + i] - h / alphas[node + i] + real(2) * m * h - m * ghx[node + i]
+            total = real(0)
+            for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
+                total += M[e - start]
+            rest = yf[node + i] - own * total - m * pull[node + i]
             to_degree = real(-0.5) * s[i] * s[i] * rest
             for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
                 j = np.uint64(indices[e])

@@ -13,9 +13,6 @@ import numpy as np
 from plap.kernels.jit import compiled
 from plap.kernels.machine import bits_float, float_bits, multiply_add
 
-LARGEST = 1e30
-"""A conductance is cut off here, so that sums of them stay finite in float32."""
-
 _LOG2 = (
     1.4426950035679822,
     -0.7213474682495624,
@@ -71,7 +68,7 @@ def conductances(nu: Any, M: Any, w: Any, begin: Any, count: Any, cut: Any, p: A
         _power(cut, M, count, p)
         for k in range(count):
             M[k] = M[k] if nu[k] > zero else zero
-    largest = nu.dtype.type(LARGEST)
+    largest = nu.dtype.type(1e30 if nu.itemsize == 4 else 1e300)  # so that sums stay finite
     for k in range(count):
         M[k] = min(M[k] * w[begin + k], largest)
 

@@ -98,12 +98,12 @@ def backward(
     G = pad(grad, saved.result.shape[2], copy=True)
     gX = torch.zeros_like(G)
     YZ = G.new_empty(2 * G.numel())
-    u, t, ghx, norms, yf = G.new_empty(5, runs, nodes)
+    u, t, pull, norms, yf = G.new_empty(5, runs, nodes)
     gm, gp = torch.zeros(2, runs, nodes, dtype=torch.float64)
     gw = torch.zeros_like(weight) if want_weight else None
     for k in reversed(range(K)):
         last = k == K - 1
-        nodes_of_step = {"YZ": YZ, "u": u, "t": t, "ghx": ghx, "norms": norms, "alphas": saved.alphas[k]}
+        nodes_of_step = {"YZ": YZ, "u": u, "t": t, "pull": pull, "norms": norms, "alphas": saved.alphas[k]}
         call(
             "prepare", Y=saved.history[k], F_next=saved.result if last else saved.history[k + 1],
             Y_first=saved.history[0], G=G, gX=gX, gm=gm, flag=last, **nodes_of_step,
@@ -126,7 +126,7 @@ class _Caller:
         runs, nodes, channels = x.shape
         blocks, lanes = layout(channels)
         entries = indices.shape[0]
-        m = 2 * mu / p
+        m = (2 * mu / p).clamp(min=torch.finfo(x.dtype).tiny)
         s = torch.where(degree > 0, degree.rsqrt(), 0.0).to(x.dtype)
         rows = indptr.numpy()
         self._threads = threads.count(runs * (entries + 4 * nodes) * blocks * lanes // 16, _GRAIN)

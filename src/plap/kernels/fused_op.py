@@ -6,12 +6,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 from plap.graph import Graph
 
 _SECOND_DERIVATIVE = (
     "second derivatives do not exist for the fused backend of plap.propagate; use backend='torch'"
 )
+
+_NO_FUNCTIONAL_GRADIENT = (
+    "torch.func.grad and forward-mode derivatives do not exist for the fused backend of plap.propagate; "
+    "use backend='torch'"
+)
+_NOT_KEPT = "plap::fused_forward was called with keep=False, so there is nothing to differentiate"
 
 
 def propagate(
@@ -21,11 +28,26 @@ def propagate(
     weight = graph.weight.to(x.dtype)
     degree = graph.degree.detach()  # its part in the gradient of the weights is in the kernel
     p, mu = p.double(), mu.double()
-    keep = torch.is_grad_enabled() and any(t.requires_grad for t in (x, weight, p, mu))
+    _refuse_functional_gradients(x, weight, p, mu)
+    keep = torch.is_grad_enabled() and any(_may_need_gradient(t) for t in (x, weight, p, mu))
     result: Tensor = _forward(
         x, graph.indptr, graph.indices, weight, degree, p, mu, K, omega, eps or 0.0, keep
     )[0]
     return result
+
+
+def _may_need_gradient(value: Tensor) -> bool:
+    """A batch of vmap does not say whether what it stands for requires gradients."""
+    return value.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(value)
+
+
+def _refuse_functional_gradients(*values: Tensor) -> None:
+    """PyTorch has no such rules for registered operators; forward mode would even give zeros in silence."""
+    if torch.compiler.is_compiling():
+        return
+    for value in values:
+        if torch._C._functorch.is_gradtrackingtensor(value) or unpack_dual(value).tangent is not None:
+            raise NotImplementedError(_NO_FUNCTIONAL_GRADIENT)
 
 
 @torch.library.custom_op("plap::fused_forward", mutates_args=())
@@ -112,6 +134,8 @@ def _pull_back(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor
     nothing = (None,) * 11
     if grad is None:
         return nothing
+    if ctx.saved_tensors[1].ndim != 4:
+        raise RuntimeError(_NOT_KEPT)
     _, _, _, need_weight, _, need_p, need_mu, *_ = ctx.needs_input_grad
     gx, gw, gp, gmu = _backward(grad, *ctx.saved_tensors, ctx.omega, ctx.eps, need_weight, need_p)
     slopes = (gw if need_weight else None, None, gp if need_p else None, gmu if need_mu else None)

@@ -25,7 +25,7 @@ from plap.kernels.machine import next_ticket, pointer
 _POINTERS = (
     *("counter", "chunks", "indptr", "indices", "w", "s", "p", "m"),
     *("X", "Y", "norms", "out", "norms_next", "alphas"),
-    *("F_next", "Y_first", "G", "YZ", "u", "t", "ghx", "yf", "gX", "gm", "gp", "gw"),
+    *("F_next", "Y_first", "G", "YZ", "u", "t", "pull", "yf", "gX", "gm", "gp", "gw"),
 )
 _SIZES = ("runs", "chunks_a_run", "nodes", "entries", "blocks", "batch", "room", "flag")
 
@@ -69,9 +69,20 @@ def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tu
         else:
             _weight_tasks(call, width, real, index)
 
-    compiled = cfunc(types.void(types.voidptr), cache=True)(loop)
+    compiled = _compile(loop)
     function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
     return function, compiled.address
+
+
+def _compile(loop: Callable[[Any], None]) -> Any:
+    """``loop`` as a C function, kept on disk unless there is no folder to keep it in."""
+    signature = types.void(types.voidptr)
+    try:
+        return cfunc(signature, cache=True)(loop)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        return cfunc(signature)(loop)
 
 
 @cache
@@ -162,7 +173,7 @@ def _node_arrays(call: Any, real: Any) -> Any:
     return (
         _array(call.u, size, real),
         _array(call.t, size, real),
-        _array(call.ghx, size, real),
+        _array(call.pull, size, real),
         _array(call.norms, size, real),
         _array(call.alphas, size, real),
     )
@@ -180,13 +191,13 @@ def _prepare_tasks(call: Any, width: Any, real: Any) -> None:
     gX = _array(call.gX, size, real)
     YZ = _array(call.YZ, np.uint64(2) * size, real)
     gm = _array(call.gm, call.runs * call.nodes, np.float64)
-    u, t, ghx, norms, alphas = _node_arrays(call, real)
+    u, t, pull, norms, alphas = _node_arrays(call, real)
     more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
     while more:
         scalars = _scalars(call, run, real)
         prepare_rows(
             lo, hi, run * call.nodes, run * stride, s, alphas, Y, F_next, Y_first, G,
-            YZ, u, t, ghx, norms, gX, gm, scalars, call.blocks, width,
+            YZ, u, t, pull, norms, gX, gm, scalars, call.blocks, width,
         )  # fmt: skip
         more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
 
@@ -219,14 +230,14 @@ def _weight_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
     YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
     yf = _array(call.yf, call.runs * call.nodes, real)
     gw = _array(call.gw, call.entries, real)
-    u, t, ghx, norms, alphas = _node_arrays(call, real)
+    u, t, pull, norms, _ = _node_arrays(call, real)
     buffers = _buffers(call, real)
     more, lo, hi, _ = _next_task(call, call.chunks_a_run)
     while more:
         for run in range(call.runs):
             scalars = _scalars(call, run, real)
             weight_rows(
-                lo, hi, run * call.nodes, run * stride, graph, YZ, u, t, ghx, yf, alphas, norms,
+                lo, hi, run * call.nodes, run * stride, graph, YZ, u, t, pull, yf, norms,
                 gw, scalars, buffers, call.blocks, width,
             )  # fmt: skip
         more, lo, hi, _ = _next_task(call, call.chunks_a_run)

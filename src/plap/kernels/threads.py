@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
 
@@ -32,8 +32,12 @@ def run(loop: TaskLoop, address: int, argument: int, threads: int) -> None:
     elif fork is not None:
         fork(address, argument, threads, 0)
     else:
-        for done in [_pool(threads).submit(loop, argument) for _ in range(threads)]:
-            done.result()
+        parts = [_pool(threads).submit(loop, argument) for _ in range(threads)]
+        try:
+            for part in parts:
+                part.result()
+        finally:
+            wait(parts)  # nobody may still write when the arrays are freed
 
 
 def count(work: int, grain: int) -> int:

@@ -21,7 +21,9 @@ class GraphArgument:
 
     def __init__(self, cached: bool) -> None:
         self.cached = cached
-        self._graphs: Memo[tuple[Tensor | None, tuple[int, int], Graph]] = Memo()
+        self._graphs: Memo[tuple[Tensor | None, Graph]] = (
+            Memo()
+        )  # the weight is held so that its id stays its own
 
     def __call__(self, edges: GraphLike, weight: Tensor | None, num_nodes: int) -> Graph:
         """The graph of ``edges``: a Graph, [2, E] indices, an ``EdgeIndex``, or a sparse N × N matrix."""
@@ -29,18 +31,20 @@ class GraphArgument:
             if weight is not None:
                 raise InputError("edge_weight must not be given with a plap.Graph, which has its own weights")
             return edges
+        graph: Graph = self._built(edges, weight, num_nodes)
+        return graph
+
+    # What builds a graph is NumPy and SciPy, which cannot be traced.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
+    def _built(self, edges: Tensor, weight: Tensor | None, num_nodes: int) -> Graph:
         if not isinstance(edges, Tensor):
             raise InputError(f"edge_index must be a tensor or a plap.Graph, not {type(edges).__name__}")
         differentiable = weight is not None and weight.requires_grad
-        if not self.cached or differentiable or torch.compiler.is_compiling():
+        if not self.cached or differentiable or (weight is not None and weight.is_inference()):
             return _build(edges, weight, num_nodes)
-        version = 0 if weight is None else weight._version
-        made_of = (version, num_nodes)
-        known = self._graphs.get(edges, lambda: (weight, made_of, _build(edges, weight, num_nodes)))
-        if known[0] is not weight or known[1] != made_of:
-            self._graphs = Memo()
-            return self(edges, weight, num_nodes)
-        return known[2]
+        made_of = (id(weight), None if weight is None else weight._version, num_nodes)
+        _, graph = self._graphs.get(edges, lambda: (weight, _build(edges, weight, num_nodes)), made_of)
+        return graph
 
 
 def _build(edges: Tensor, weight: Tensor | None, num_nodes: int) -> Graph:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+import zlib
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from plap.nn.memo import Memo
 Features = Tensor | Any
 """A dense or sparse tensor, or a SciPy sparse matrix or array."""
 
-_PAIRS: Memo[tuple[Tensor, Tensor]] = Memo()
+_PAIRS: Memo[dict[tuple[torch.dtype, torch.device], tuple[Tensor, Tensor]]] = Memo()
 
 
 class FeatureLinear(torch.nn.Linear):
@@ -48,10 +49,7 @@ def sparse_product(features: Features, matrix: Tensor) -> Tensor:
     """Sparse features [N, F] times a dense matrix [F, C]; differentiable in the matrix."""
     if features.shape[1] != matrix.shape[0]:
         raise InputError(f"features have {features.shape[1]} columns, not {matrix.shape[0]}")
-    forward, transposed = _PAIRS.get(features, lambda: _with_transpose(features, matrix))
-    if forward.dtype != matrix.dtype or forward.device != matrix.device:
-        forward = forward.to(matrix.device, matrix.dtype)
-        transposed = transposed.to(matrix.device, matrix.dtype)
+    forward, transposed = _with_transpose(features, matrix.dtype, matrix.device)
     result: Tensor = _SparseProduct.apply(forward, transposed, matrix)  # type: ignore[no-untyped-call]
     return result
 
@@ -68,15 +66,32 @@ class _SparseProduct(torch.autograd.Function):
         return None, None, transposed @ grad.contiguous()
 
 
-def _with_transpose(features: Features, like: Tensor) -> tuple[Tensor, Tensor]:
-    if isinstance(features, Tensor):
-        csr = features.to_sparse_csr()
-        parts = (csr.values(), csr.col_indices(), csr.crow_indices())
-        matrix = scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(csr.shape))
-    else:
-        matrix = scipy.sparse.csr_array(features)
-    dtype = like.dtype
-    return _to_torch(matrix, dtype, like.device), _to_torch(matrix.T.tocsr(), dtype, like.device)
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Features and their transpose as torch CSR matrices, made once for each dtype and device."""
+    version = None if isinstance(features, Tensor) else _checksum(features)
+    pairs = _PAIRS.get(features, dict, version)
+    if (dtype, device) not in pairs:
+        if isinstance(features, Tensor):
+            csr = features.detach().to_sparse_csr()
+            parts = (csr.values(), csr.col_indices(), csr.crow_indices())
+            matrix = scipy.sparse.csr_array(
+                tuple(part.cpu().numpy() for part in parts), shape=tuple(csr.shape)
+            )
+        else:
+            matrix = scipy.sparse.csr_array(features)
+        pairs[dtype, device] = _to_torch(matrix, dtype, device), _to_torch(matrix.T.tocsr(), dtype, device)
+    return pairs[dtype, device]
+
+
+def _checksum(features: Any) -> int:
+    """Of everything that a SciPy matrix holds: nothing else tells that it was changed in place."""
+    total = 0
+    for name in ("data", "indices", "indptr", "row", "col", "offsets"):
+        part = getattr(features, name, None)
+        if isinstance(part, np.ndarray) and part.dtype != object:
+            total = zlib.crc32(np.ascontiguousarray(part).data, total)
+    return total
 
 
 def _to_torch(matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -87,7 +102,7 @@ def _to_torch(matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.
         return torch.sparse_csr_tensor(
             torch.from_numpy(matrix.indptr.astype(index)),
             torch.from_numpy(matrix.indices.astype(index)),
-            torch.from_numpy(np.ascontiguousarray(matrix.data)).to(dtype),
+            torch.tensor(matrix.data, dtype=dtype),
             matrix.shape,
             device=device,
             check_invariants=False,

@@ -14,15 +14,25 @@ T = TypeVar("T")
 class Memo(Generic[T]):
     """Results by the identity of their argument, forgotten with it.
 
-    A tensor counts as another one once it was changed in place, so a result never goes stale.
+    ``version`` says which state of its argument a result was made of, so that none goes stale; for a tensor
+    that is PyTorch's own count of changes in place. Copies and pickles of a memo are empty.
     """
 
     def __init__(self) -> None:
         self._results: WeakIdKeyDictionary = WeakIdKeyDictionary()
 
-    def get(self, key: Any, make: Callable[[], T]) -> T:
-        """What ``make`` gave for this ``key`` the last time, or gives now."""
-        version = key._version if isinstance(key, Tensor) else 0
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._results = WeakIdKeyDictionary()
+
+    def get(self, key: Any, make: Callable[[], T], version: object = None) -> T:
+        """What ``make`` gave for this ``key`` in this ``version`` the last time, or gives now."""
+        if isinstance(key, Tensor):
+            if key.is_inference():  # PyTorch does not count changes of such a tensor
+                return make()
+            version = (key._version, version)
         known = self._results.get(key)
         if known is None or known[0] != version:
             known = (version, make())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Literal, overload
 
+import scipy.sparse
 import torch
 from torch import Tensor
 from torch.nn import Linear, Parameter
@@ -12,6 +13,7 @@ from torch.nn.functional import softplus
 
 from plap.errors import InputError
 from plap.nn.graph_argument import GraphArgument, GraphLike
+from plap.nn.linear import Features
 from plap.propagation import Backend, aggregation_weights, propagate
 
 AggregationWeights = tuple[Tensor, Tensor]
@@ -44,6 +46,8 @@ class PLaplacianConv(torch.nn.Module):
         Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3) and μ = softplus(·) with the rest.
     omega, eps, backend :
         As in :func:`plap.propagate`.
+
+    Sparse x is made dense, because what is propagated fills up; 16-bit x is propagated in float32.
 
     Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
     :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
@@ -112,7 +116,7 @@ class PLaplacianConv(torch.nn.Module):
     @overload
     def forward(
         self,
-        x: Tensor,
+        x: Features,
         edge_index: GraphLike,
         edge_weight: Tensor | None = ...,
         *,
@@ -122,7 +126,7 @@ class PLaplacianConv(torch.nn.Module):
     @overload
     def forward(
         self,
-        x: Tensor,
+        x: Features,
         edge_index: GraphLike,
         edge_weight: Tensor | None = ...,
         *,
@@ -131,15 +135,14 @@ class PLaplacianConv(torch.nn.Module):
 
     def forward(
         self,
-        x: Tensor,
+        x: Features,
         edge_index: GraphLike,
         edge_weight: Tensor | None = None,
         *,
         return_aggregation_weights: bool = False,
     ) -> Tensor | tuple[Tensor, AggregationWeights]:
         """Propagate x and map it; if asked, with (edge_index, α D^-1/2 M D^-1/2) of the last step."""
-        if x.layout != torch.strided:
-            x = x.to_dense()
+        x = _dense(x)
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
         p, mu = self.p, self.mu
 
@@ -157,3 +160,14 @@ class PLaplacianConv(torch.nn.Module):
             p = f"{float(self.p):g}" + (" learned" if self._raw_p is not None else "")
             mu = f"{float(self.mu):g}" + (" learned" if self._raw_mu is not None else "")
         return f"PLaplacianConv({self.in_channels}, {self.out_channels}, p={p}, mu={mu}, K={self.K})"
+
+
+def _dense(x: Features) -> Tensor:
+    """What is propagated: a dense tensor of at least 32 bits."""
+    if not isinstance(x, Tensor):
+        if not scipy.sparse.issparse(x):
+            raise InputError(f"x must be a tensor or a SciPy sparse matrix, not {type(x).__name__}")
+        return torch.from_numpy(x.toarray()).to(torch.get_default_dtype())
+    if x.layout != torch.strided:
+        x = x.to_dense()
+    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x

@@ -43,6 +43,8 @@ class Score:
     """Ends of the 95 % interval."""
     uses: str = ""
     """Such as "features and edges", "features alone"."""
+    differs: bool | None = None
+    """Whether it differs from the first score by more than chance; None where that was not tested."""
 
 
 @dataclass(frozen=True)

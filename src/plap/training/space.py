@@ -29,12 +29,13 @@ class SearchSpace:
     Examples
     --------
     >>> len(SearchSpace().configs()), len(SearchSpace(RunConfig(model="mlp")).configs())
-    (720, 12)
+    (864, 12)
     """
 
     base: RunConfig = field(default_factory=RunConfig)
     p: tuple[float, ...] = (1.0, 1.5, 2.0, 2.5)
-    mu: tuple[float, ...] = (0.01, 0.1, 0.2, 1.0, 10.0)
+    mu: tuple[float, ...] = (0.01, 0.1, 0.2, 1.0, 10.0, 100.0)
+    """The paper's values and 100, with which the model all but ignores edges that are of no use."""
     K: tuple[int, ...] = (4, 6, 8)
     lr: tuple[float, ...] = (0.001, 0.01, 0.05)
     dropout: tuple[float, ...] = (0.0, 0.5)

@@ -18,7 +18,7 @@ from plap.training.objective import SplitLike, check_labels, count_classes
 from plap.training.results import Progress, RunResult
 from plap.training.space import SearchSpace
 
-_EPOCHS = (50, 150, 400)
+_EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
 
 _FINAL_SEEDS = 3
@@ -130,7 +130,7 @@ def _auto_budget(graph: Graph, x: Features) -> int:
 
 
 def _rungs(budget: int, available: int) -> list[_Rung]:
-    """A quarter of the budget for each rung; a rung that would sort nobody out is left out."""
+    """An equal part of the budget for each rung; a rung that would sort nobody out is left out."""
     share = budget / (len(_EPOCHS) + 1)
     finalists = max(1, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
     sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]

@@ -1,0 +1,96 @@
+"""The model beside its rivals: interruptions, the paired test, and that test labels stay unseen."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from plap.data import GraphData, Split, csbm, split
+from plap.errors import InputError
+from plap.fitting.comparison import Comparison, Method, _two_sided, compare
+from plap.fitting.settings import FitSettings
+
+QUICK = FitSettings(search=False, seeds=2, max_epochs=15, fixed={"p": 2.5})
+
+
+@pytest.fixture(scope="module")
+def data() -> GraphData:
+    return csbm(phi=-0.8, n=240, f=20, d=8.0, seed=3)
+
+
+@pytest.fixture(scope="module")
+def parts(data: GraphData) -> Split:
+    return split(data, seed=1)
+
+
+def interrupting(phase: str) -> Any:
+    """Announces phases; presses Ctrl-C at the second epoch of one, or at its beginning if it has none."""
+
+    def announce(name: str) -> Any:
+        if name == phase == "label propagation":
+            raise KeyboardInterrupt
+        epochs = []
+
+        def report(state: Any) -> None:
+            epochs.append(state.epoch)
+            if name == phase and len(epochs) == 2:
+                signal.raise_signal(signal.SIGINT)
+
+        return report
+
+    return announce
+
+
+@pytest.mark.parametrize(
+    ("phase", "left"),
+    [
+        ("pGNN", ["pgnn"]),
+        ("MLP", ["pgnn"]),
+        ("label propagation", ["pgnn", "mlp"]),
+        ("", ["pgnn", "mlp", "labels"]),
+    ],
+)
+def test_ctrl_c_keeps_what_was_finished(data: GraphData, parts: Split, phase: str, left: list[str]) -> None:
+    found = compare(data, parts, QUICK, interrupting(phase))
+    assert [method.key for method in found.methods] == left
+    assert found.interrupted == bool(phase)
+
+
+def test_test_labels_change_nothing_but_the_scores(data: GraphData, parts: Split) -> None:
+    settings = replace(QUICK, search=True, budget=200)
+    poisoned = replace(data, y=torch.where(parts.test, 1 - data.y, data.y))
+    honest, other = compare(data, parts, settings), compare(poisoned, parts, settings)
+    for one, two in zip(honest.methods, other.methods, strict=True):
+        assert torch.equal(one.probabilities, two.probabilities)
+        assert one.scores["accuracy"] == pytest.approx(1 - two.scores["accuracy"])
+
+
+def test_a_rival_differs_only_beyond_chance(data: GraphData, parts: Split) -> None:
+    def method(wrong: int) -> Method:
+        said = data.y.clone()
+        test = parts.test.nonzero().squeeze(1)
+        said[test[:wrong]] = 1 - said[test[:wrong]]
+        return Method("", "", "", torch.nn.functional.one_hot(said, 2).float(), {}, None, 0.0)
+
+    found = Comparison(data, parts, QUICK, (method(0),))
+    assert [found.differs(method(wrong)) for wrong in (0, 1, 5, 6, 20)] == [False, False, False, True, True]
+    assert _two_sided(1, 1) == 1.0
+    assert _two_sided(6, 0) == pytest.approx(2 / 64)
+
+
+def test_divergence_is_not_called_an_interruption(data: GraphData, parts: Split) -> None:
+    wild = replace(QUICK, fixed={"p": 2.5, "lr": 1e38})
+    with pytest.raises(InputError, match="a learning rate of 1e\\+38 diverges"):
+        compare(data, parts, wild)
+
+
+def test_several_labels_a_node_have_micro_f1_and_no_claim(data: GraphData, parts: Split) -> None:
+    both = torch.nn.functional.one_hot(data.y, 2).float()
+    found = compare(replace(data, y=both), parts, QUICK)
+    assert [method.key for method in found.methods] == ["pgnn", "mlp"]
+    assert set(found.model.scores) == {"micro_f1"}
+    assert found.differs(found.methods[1]) is None
