@@ -106,6 +106,7 @@ def _gradient_products(
     stride = TWO * blocks * lanes
     start = np.uint64(indptr[first])
     tau2 = w.dtype.type((4 * np.finfo(w.dtype).eps) ** 2)
+    least = np.finfo(w.dtype).tiny
     for i in range(first, end):
         for b in range(blocks):
             offset = TWO * (row + b * lanes)
@@ -120,7 +121,7 @@ def _gradient_products(
                 product = dot(subtract(z, load(YZ, j * stride + offset + lanes, width)), delta)
                 if b == 0:
                     nu[e - start] = square
-                    cut[e - start] = tau2 * w[e] * (norms[node + i] + norms[node + j])
+                    cut[e - start] = max(tau2 * w[e] * (norms[node + i] + norms[node + j]), least)
                     c[e - start] = u[node + i] + u[node + j] - product
                 else:
                     nu[e - start] += square
@@ -129,12 +130,12 @@ def _gradient_products(
 
 @in_order
 def _pushes(nu: Any, M: Any, c: Any, w: Any, start: Any, count: Any, p: Any) -> None:
-    """κ_ij c_ij in place of c_ij. One root of ν goes to M and one to c, in this order: neither overflows."""
+    """κ_ij c_ij in place of c_ij; in this order no intermediate result leaves the range of float32."""
     one = nu.dtype.type(1)
     for k in range(count):
         active = nu[k] > nu.dtype.type(0)
         root = one / np.sqrt(nu[k] if active else one)
-        push = nu.dtype.type(p - 2.0) * w[start + k] * (M[k] * root) * (c[k] * root)
+        push = nu.dtype.type(p - 2.0) * w[start + k] * (c[k] * root * M[k] * root)
         c[k] = push if active else nu.dtype.type(0)
 
 

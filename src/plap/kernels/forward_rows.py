@@ -81,13 +81,15 @@ def _squared_gradients(
 ) -> None:  # fmt: skip
     """ν_ij = w_ij |Y_i − Y_j|² for the entries of a batch, and the ν below which two rows count as equal.
 
-    That cut-off is τ² w (|Y_i|² + |Y_j|²), τ = 4 machine epsilons.
+    That cut-off is τ² w (|Y_i|² + |Y_j|²), τ = 4 machine epsilons, but no subnormal number: of those the
+    processor's estimate of 1/√ν is infinite.
     """
     indptr, indices, w, _ = graph
     lanes = np.uint64(BLOCK * len(width))
     stride = blocks * lanes
     start = np.uint64(indptr[first])
     tau2 = w.dtype.type((4 * np.finfo(w.dtype).eps) ** 2)
+    least = np.finfo(w.dtype).tiny
     for i in range(first, end):
         for b in range(blocks):
             offset = row + b * lanes
@@ -99,7 +101,7 @@ def _squared_gradients(
                 square = dot(delta, delta) * w[e]
                 if b == 0:
                     nu[e - start] = square
-                    cut[e - start] = tau2 * w[e] * (norms[node + i] + norms[node + j])
+                    cut[e - start] = max(tau2 * w[e] * (norms[node + i] + norms[node + j]), least)
                 else:
                     nu[e - start] += square
 
