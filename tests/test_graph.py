@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 
 import networkx
 import numpy as np
@@ -269,6 +270,22 @@ def test_torch_sparse_layouts(layout: torch.layout) -> None:
     assert entries_of(graph) == {(0, 1): 2.5, (1, 0): 2.5}
 
 
+def test_an_undirected_networkx_graph_is_undirected() -> None:
+    graph = Graph.from_networkx(networkx.path_graph(3), symmetrize="error")
+    assert not graph.info.symmetrized
+    assert graph.num_edges == 2
+
+
+def test_the_constructor_refuses_what_the_kernel_would_misread() -> None:
+    graph = Graph.from_edges([(0, 1)])
+    with pytest.raises(
+        ValueError, match="indptr and indices must be contiguous and both int32 or both int64"
+    ):
+        replace(graph, indices=graph.indices.long())
+    with pytest.raises(ValueError, match="indices and weight must have one number an entry each"):
+        replace(graph, weight=graph.weight[:1])
+
+
 def test_networkx_kinds() -> None:
     plain = networkx.Graph([("a", "b", {"weight": 4.0}), ("b", "c")])
     plain.add_node("alone")
@@ -284,7 +301,7 @@ def test_networkx_kinds() -> None:
     multi = networkx.MultiGraph([(0, 1, {"weight": 1.0}), (0, 1, {"weight": 5.0}), (1, 1, {"weight": 2.0})])
     summed = Graph.from_networkx(multi, symmetrize="sum")
     assert entries_of(summed) == {(0, 1): 6.0, (1, 0): 6.0}
-    assert (summed.info.duplicates, summed.info.self_loops) == (1, 1)
+    assert (summed.info.duplicates, summed.info.self_loops) == (2, 1)  # each direction of the double edge
 
 
 def test_pyg_data() -> None:

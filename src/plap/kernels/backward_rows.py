@@ -130,13 +130,18 @@ def _gradient_products(
 
 @in_order
 def _pushes(nu: Any, M: Any, c: Any, w: Any, start: Any, count: Any, p: Any) -> None:
-    """κ_ij c_ij in place of c_ij; in this order no intermediate result leaves the range of float32."""
+    """κ_ij c_ij in place of c_ij, in an order that keeps intermediate results in range.
+
+    Where rows of 1e-15 and of 1e15 meet, the product itself may leave the range of float32, while its product
+    with Y_i − Y_j does not; it is cut off then.
+    """
     one = nu.dtype.type(1)
+    largest = nu.dtype.type(3e38 if nu.itemsize == 4 else 1e308)
     for k in range(count):
         active = nu[k] > nu.dtype.type(0)
         root = one / np.sqrt(nu[k] if active else one)
         push = nu.dtype.type(p - 2.0) * w[start + k] * (c[k] * root * M[k] * root)
-        c[k] = push if active else nu.dtype.type(0)
+        c[k] = min(max(push, -largest), largest) if active else nu.dtype.type(0)
 
 
 @compiled
