@@ -89,7 +89,8 @@ def tune(
     seed : int
         Of the draw and of all runs.
     budget : int or "auto"
-        Epochs to spend, over all runs; by default fewer on larger graphs.
+        Epochs to spend, over all runs, about: the last rung has two configurations at least. By default
+        fewer on larger graphs.
     num_classes, dtype, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
 
@@ -132,7 +133,7 @@ def _auto_budget(graph: Graph, x: Features) -> int:
 def _rungs(budget: int, available: int) -> list[_Rung]:
     """An equal part of the budget for each rung; a rung that would sort nobody out is left out."""
     share = budget / (len(_EPOCHS) + 1)
-    finalists = max(1, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
+    finalists = max(2, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
     sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]
     rungs: list[_Rung] = []
     for size, epochs, following in zip(sizes, _EPOCHS, [*sizes[1:], finalists], strict=True):
