@@ -16,7 +16,7 @@ test: lint
 	$(BIN)/python -m pytest -m "not long"
 
 test-all: lint
-	$(BIN)/python -m pytest
+	HYPOTHESIS_PROFILE=new $(BIN)/python -m pytest
 
 lint: $(READY)
 	$(BIN)/ruff check .
