@@ -229,7 +229,7 @@ def _descend(problem: _Problem, tol: float, max_iter: int) -> tuple[Tensor, Solv
         step, there = found
         memory.add(step, there.gradient - here.gradient)
         F, here = F + step, there
-        history.append(min(here.value, history[-1]))
+        history.append(here.value)
     slope = float(here.gradient.norm())
     residual = slope * tol / goal if goal > 0 else 0.0
     return F, SolveInfo(len(history) - 1, residual, here.value, tuple(history), slope <= goal)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from numba import njit
+from numba import cfunc, njit, types
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,3 +38,14 @@ in_order: Decorator = njit(**_OPTIONS, fastmath=False)
 
 instruction: Callable[[Callable[..., Any]], Any] = intrinsic
 """For functions that write LLVM instructions themselves."""
+
+
+def c_function(function: Callable[[Any], None]) -> Any:
+    """``function`` of one address as C code, kept on disk unless there is no folder to keep it in."""
+    signature = types.void(types.voidptr)
+    try:
+        return cfunc(signature, cache=True, error_model="numpy")(function)
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        return cfunc(signature, error_model="numpy")(function)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc, types
+from numba import carray
 
 from plap.kernels.backward_rows import backward_rows, prepare_rows, weight_rows
 from plap.kernels.forward_rows import forward_rows, scale_rows
-from plap.kernels.jit import compiled, inlined
+from plap.kernels.jit import c_function, compiled, inlined
 from plap.kernels.lanes import BLOCK
 from plap.kernels.machine import next_ticket, pointer
+from plap.kernels.threads import TaskLoop
 
 _POINTERS = (
     *("counter", "chunks", "indptr", "indices", "w", "s", "p", "m"),
@@ -43,11 +43,8 @@ class Call(ctypes.Structure):
 _CALL = np.dtype([(name, "u8") for name in (*_POINTERS, *_SIZES)] + [("omega", "f8"), ("eps2", "f8")])
 
 
-Loop = Callable[[int], None]
-
-
 @cache
-def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tuple[Loop, int]:
+def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tuple[TaskLoop, int]:
     """The compiled task loop of a kernel, and its address; compiled once, then kept on disk by Numba."""
     width = (0,) * blocks_of_lanes
     real = np.float64 if double else np.float32
@@ -69,20 +66,9 @@ def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tu
         else:
             _weight_tasks(call, width, real, index)
 
-    compiled = _compile(loop)
-    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(compiled.address)
-    return function, compiled.address
-
-
-def _compile(loop: Callable[[Any], None]) -> Any:
-    """``loop`` as a C function, kept on disk unless there is no folder to keep it in."""
-    signature = types.void(types.voidptr)
-    try:
-        return cfunc(signature, cache=True)(loop)
-    except RuntimeError as error:
-        if "no locator available" not in str(error):
-            raise
-        return cfunc(signature)(loop)
+    code = c_function(loop)
+    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address)
+    return function, code.address
 
 
 @cache

@@ -9,21 +9,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc, types
+from numba import carray
 
 from plap.kernels import threads
-from plap.kernels.jit import compiled
+from plap.kernels.jit import c_function, compiled
 from plap.kernels.machine import next_ticket, pointer
 
 _GRAIN = 100_000
 """Multiplications that are worth a thread of their own."""
 
-Loop = tuple[Callable[[int], None], int]
+Loop = tuple[threads.TaskLoop, int]
 
 
 def task_loop(function: Callable[[Any], None]) -> Loop:
     """A task loop as a C function that releases the GIL, and its address."""
-    code = cfunc(types.void(types.voidptr), cache=True, nopython=True, error_model="numpy")(function)
+    code = c_function(function)
     return code.ctypes, code.address
 
 
