@@ -44,7 +44,9 @@ def test_gcn(graph: Graph) -> None:
     for conv, linear in ((first, model.lin1), (second, model.lin2)):
         conv.load_state_dict({"lin.weight": linear.weight, "bias": linear.bias + 0.25})
         torch.nn.init.constant_(linear.bias, 0.25)
-    expected = second(relu(first(x, graph.edge_index, graph.weight)), graph.edge_index, graph.weight)
+    expected = second(
+        relu(first(x, graph.edge_index, graph.weight.double())), graph.edge_index, graph.weight.double()
+    )
     torch.testing.assert_close(model(x, graph), expected)
 
 
@@ -60,13 +62,13 @@ def test_sgc(graph: Graph) -> None:
     x, model = features(graph), baselines.SGC(4, 2, K=3).double()
     conv = SGConv(4, 2, K=3).double()
     conv.load_state_dict({"lin.weight": model.lin.weight, "lin.bias": model.lin.bias})
-    torch.testing.assert_close(model(x, graph), conv(x, graph.edge_index, graph.weight))
+    torch.testing.assert_close(model(x, graph), conv(x, graph.edge_index, graph.weight.double()))
 
 
 def test_appnp(graph: Graph) -> None:
     x, model = features(graph), baselines.APPNP(4, 3, 2, K=5, alpha=0.3).double().eval()
     start = model.lin2(relu(model.lin1(x)))
-    torch.testing.assert_close(model(x, graph), APPNP(5, 0.3)(start, graph.edge_index, graph.weight))
+    torch.testing.assert_close(model(x, graph), APPNP(5, 0.3)(start, graph.edge_index, graph.weight.double()))
 
 
 def test_gprgnn_with_its_first_coefficients_is_appnp(graph: Graph) -> None:

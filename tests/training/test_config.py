@@ -17,7 +17,7 @@ def test_a_configuration_survives_json() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("model", "gat"), ("hidden", 0), ("p", 0.99), ("p", float("nan")), ("mu", 0.0), ("K", 0), ("K", 2.5),
+        ("model", "gatt"), ("hidden", 0), ("p", 0.99), ("p", float("nan")), ("mu", 0.0), ("K", 0), ("K", 2.5),
         ("lr", 0.0), ("weight_decay", -1e-4), ("dropout", 1.0), ("alpha", 1.1), ("dprate", -0.1),
         ("seed", -1), ("seed", True), ("max_epochs", 0), ("patience", 0), ("stop_by", "f1"),
         ("mu", float("inf")),

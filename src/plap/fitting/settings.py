@@ -33,7 +33,7 @@ class FitSettings:
     def base(self, model: str) -> RunConfig:
         """The configuration that the search starts from."""
         return RunConfig(
-            model=model,  # type: ignore[arg-type]
+            model=model,
             hidden=self.hidden,
             seed=self.seed,
             max_epochs=self.max_epochs,

@@ -1,8 +1,22 @@
 """Layers and models by PyG's conventions."""
 
 from plap.nn import baselines
+from plap.nn.correct_and_smooth import correct_and_smooth
+from plap.nn.deep import DeepPGNN
+from plap.nn.hybrids import GCNPlusPGNN, JKNetPlusPGNN
+from plap.nn.label_reuse import LabelReuse
 from plap.nn.linear import FeatureLinear
 from plap.nn.pgnn import PGNN
 from plap.nn.plaplacian_conv import PLaplacianConv
 
-__all__ = ["PGNN", "FeatureLinear", "PLaplacianConv", "baselines"]
+__all__ = [
+    "PGNN",
+    "DeepPGNN",
+    "FeatureLinear",
+    "GCNPlusPGNN",
+    "JKNetPlusPGNN",
+    "LabelReuse",
+    "PLaplacianConv",
+    "baselines",
+    "correct_and_smooth",
+]

@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from plap.errors import InputError
+from plap.nn.dropout import dropout
 from plap.nn.memo import Memo
 
 Features = Tensor | Any
 """A dense or sparse tensor, or a SciPy sparse matrix or array."""
 
 _PAIRS: Memo[dict[tuple[torch.dtype, torch.device], tuple[Tensor, Tensor]]] = Memo()
+_ORDERS: Memo[Tensor] = Memo()
 
 
 class FeatureLinear(torch.nn.Linear):
@@ -47,10 +49,17 @@ class FeatureLinear(torch.nn.Linear):
 
 def sparse_product(features: Features, matrix: Tensor) -> Tensor:
     """Sparse features [N, F] times a dense matrix [F, C]; differentiable in the matrix."""
-    if features.shape[1] != matrix.shape[0]:
-        raise InputError(f"features have {features.shape[1]} columns, not {matrix.shape[0]}")
-    forward, transposed = _with_transpose(features, matrix.dtype, matrix.device)
-    result: Tensor = _SparseProduct.apply(forward, transposed, matrix)  # type: ignore[no-untyped-call]
+    return _product(*_pair(features, matrix), matrix)
+
+
+def dropped_product(features: Features, matrix: Tensor, share: float) -> Tensor:
+    """:func:`sparse_product` after dropout of the features: that of a zero is a zero, so it is not drawn."""
+    forward, transposed = _dropped(*_pair(features, matrix), share)
+    return _product(forward, transposed, matrix)
+
+
+def _product(features: Tensor, transposed: Tensor, matrix: Tensor) -> Tensor:
+    result: Tensor = _SparseProduct.apply(features, transposed, matrix)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -64,6 +73,13 @@ class _SparseProduct(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
         (transposed,) = ctx.saved_tensors
         return None, None, transposed @ grad.contiguous()
+
+
+def _pair(features: Features, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    if features.shape[1] != matrix.shape[0]:
+        raise InputError(f"features have {features.shape[1]} columns, not {matrix.shape[0]}")
+    pair: tuple[Tensor, Tensor] = _with_transpose(features, matrix.dtype, matrix.device)
+    return pair
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
@@ -80,7 +96,7 @@ def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device
             )
         else:
             matrix = scipy.sparse.csr_array(features)
-        pairs[dtype, device] = _to_torch(matrix, dtype, device), _to_torch(matrix.T.tocsr(), dtype, device)
+        pairs[dtype, device] = csr_tensor(matrix, dtype, device), csr_tensor(matrix.T.tocsr(), dtype, device)
     return pairs[dtype, device]
 
 
@@ -94,16 +110,43 @@ def _checksum(features: Any) -> int:
     return total
 
 
-def _to_torch(matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device) -> Tensor:
+def csr_tensor(
+    matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device | str = "cpu"
+) -> Tensor:
+    """The matrix as a torch CSR tensor."""
     # 32-bit indices of both arrays: the product with 64-bit ones is many times slower on large matrices
     index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 - 1 else np.int64
+    rows, columns = (torch.from_numpy(part.astype(index)) for part in (matrix.indptr, matrix.indices))
+    return csr_of_parts(rows, columns, torch.tensor(matrix.data, dtype=dtype), matrix.shape, device)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _dropped(features: Tensor, transposed: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Both with the same values dropped."""
+    order = _ORDERS.get(features, lambda: _order_of_transpose(features))
+    values = dropout(features.values(), share, training=True)
+    return _with_values(features, values), _with_values(transposed, values[order])
+
+
+def _order_of_transpose(matrix: Tensor) -> Tensor:
+    """Which value of a CSR matrix each value of its transpose is."""
+    parts = [part.cpu().numpy() for part in (matrix.col_indices(), matrix.crow_indices())]
+    numbered = scipy.sparse.csr_array(
+        (np.arange(matrix.values().shape[0]), *parts), shape=tuple(matrix.shape)
+    )
+    return torch.from_numpy(numbered.T.tocsr().data).to(matrix.device)
+
+
+def _with_values(matrix: Tensor, values: Tensor) -> Tensor:
+    return csr_of_parts(
+        matrix.crow_indices(), matrix.col_indices(), values, tuple(matrix.shape), matrix.device
+    )
+
+
+def csr_of_parts(
+    rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...], device: torch.device | str = "cpu"
+) -> Tensor:
+    """A torch CSR tensor without PyTorch's warning and checks."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-        return torch.sparse_csr_tensor(
-            torch.from_numpy(matrix.indptr.astype(index)),
-            torch.from_numpy(matrix.indices.astype(index)),
-            torch.tensor(matrix.data, dtype=dtype),
-            matrix.shape,
-            device=device,
-            check_invariants=False,
-        )
+        return torch.sparse_csr_tensor(rows, columns, values, shape, device=device, check_invariants=False)

@@ -39,8 +39,8 @@ class StackedAdam:
         from plap.training.native_loops import adam_loop  # noqa: PLC0415
 
         gradients = [gradient.contiguous() for gradient in gradients]
-        finite = sum(gradient.flatten(1).sum(1, dtype=torch.float64) for gradient in gradients)
-        taken = torch.isfinite(torch.as_tensor(finite)).numpy()
+        sums = [gradient.unsqueeze(1).flatten(1).sum(1, dtype=torch.float64) for gradient in gradients]
+        taken = torch.isfinite(torch.stack(sums).sum(0)).numpy()
         self._steps += taken
         scalars = self._scalars(taken)
         for value, gradient, first, second in zip(

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 
 from plap.training.adam import StackedAdam
-from plap.training.batches import uses_dropout
+from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 from plap.training.inputs import Inputs
-from plap.training.modules import initial_state
+from plap.training.modules import build_module
 from plap.training.objective import SplitLike, make_targets
 from plap.training.results import History, RunResult
-from plap.training.stacked import FAMILIES, Settings, State, stack_states, state_of_run
+from plap.training.single import SingleModule
+from plap.training.stacked import Settings, State
 
 
 class _Best(NamedTuple):
@@ -38,6 +39,7 @@ class Batch:
     y : Tensor
         Labels; read at training and validation nodes only.
     configs, splits : one of each a run
+        One run alone where the model is not stacked.
     num_classes : int
     """
 
@@ -50,14 +52,15 @@ class Batch:
         num_classes: int,
     ) -> None:
         self._inputs, self._configs = inputs, list(configs)
-        self._family = FAMILIES[configs[0].model]
-        states = [initial_state(config, inputs.num_features, num_classes) for config in configs]
-        state = stack_states(states, inputs.dtype)
-        self._names = list(state)
+        self._kind = find_model(configs[0].model)
+        modules = [build_module(config, inputs.num_features, num_classes) for config in configs]
+        self._family = self._kind.stacked or SingleModule(self._kind, modules[0], inputs, num_classes)
+        parameters, self._buffers = self._family.stack(modules, inputs.dtype)
+        self._names = list(parameters)
         self._train = make_targets([split.train for split in splits], y, inputs.dtype)
         self._val = make_targets([split.val for split in splits], y, inputs.dtype)
         self._adam = StackedAdam(
-            list(state.values()),
+            list(parameters.values()),
             torch.tensor([config.lr for config in configs], dtype=torch.float64),
             torch.tensor([config.weight_decay for config in configs], dtype=torch.float64),
         )
@@ -65,7 +68,7 @@ class Batch:
         self.active = np.arange(count)
         """Which runs of the batch are still being trained."""
         self._best = _Best(
-            {name: value.clone() for name, value in state.items()},
+            {name: value.clone() for name, value in (parameters | self._buffers).items()},
             np.zeros(count, dtype=np.int64),
             np.full(count, -np.inf),
             np.full(count, np.inf),
@@ -86,8 +89,8 @@ class Batch:
         """Best validation score among the active runs."""
         return float(self._best.score.max(initial=-np.inf))
 
-    def train_epoch(self) -> None:
-        """One step of every active run, then validation, then farewell to the runs that are through."""
+    def train_epoch(self) -> list[int]:
+        """One step of every active run, then validation; returns the runs that are through with it."""
         start = time.perf_counter()
         train_loss = self._step()
         val_loss, val_score = self._validate()
@@ -95,7 +98,11 @@ class Batch:
         self._record(train_loss, val_loss, val_score)
         self._remember(val_loss, val_score)
         self._seconds[self.active] += (time.perf_counter() - start) / len(self.active)
-        self._drop_finished()
+        return self._drop_finished()
+
+    def result(self, run: int) -> RunResult:
+        """That of a run that is through."""
+        return self._finished[run]
 
     def results(self) -> list[RunResult]:
         """One result a run; runs that are still active are given up as interrupted."""
@@ -110,15 +117,14 @@ class Batch:
         self._settings = Settings.of(configs, self._inputs.dtype)
         self._limits = np.array([(c.max_epochs, c.patience) for c in configs])
         self._by_score = np.array([c.stop_by == "accuracy" for c in configs])
-        self._shared = not any(uses_dropout(config) for config in configs)
+        self._shared = all(self._kind.may_share(config) for config in configs)
         self._rows = torch.cat([self._train.rows, self._val.rows], 1) if self._shared else self._train.rows
         self._embed()
 
     def _embed(self) -> None:
         """Evaluate what the next training step and the validation before it have in common."""
-        self._state = dict(
-            zip(self._names, (v.detach().requires_grad_() for v in self._adam.parameters), strict=True)
-        )
+        self._leaves = [value.detach().requires_grad_() for value in self._adam.parameters]
+        self._state = dict(zip(self._names, self._leaves, strict=True)) | self._buffers
         self._embedding = self._family.embed(self._state, self._inputs)
         if self._shared:
             self._logits = self._head(self._embedding, None, self._rows)
@@ -132,7 +138,7 @@ class Batch:
         else:
             logits = self._head(self._embedding, self.epoch, self._rows)
         losses = self._train.loss(logits)
-        gradients = torch.autograd.grad(losses.sum(), list(self._state.values()))
+        gradients = torch.autograd.grad(losses.sum(), self._leaves, materialize_grads=True)
         self._adam.step(gradients)
         self._embed()
         return losses.detach().double().numpy()
@@ -154,21 +160,23 @@ class Batch:
         index = np.flatnonzero(better & np.isfinite(loss))
         best.epoch[index], best.score[index], best.loss[index] = self.epoch, score[index], loss[index]
         runs = torch.from_numpy(index)
-        for value, kept in zip(self._adam.parameters, best.state.values(), strict=True):
+        now = [*self._adam.parameters, *self._buffers.values()]
+        for value, kept in zip(now, best.state.values(), strict=True):
             if len(index) == len(self.active):
                 kept.copy_(value)
             elif len(index):
                 kept.index_copy_(0, runs, value.index_select(0, runs))
 
-    def _drop_finished(self) -> None:
+    def _drop_finished(self) -> list[int]:
         over = (self.epoch >= self._limits[:, 0]) | (self.epoch - self._best.epoch >= self._limits[:, 1])
         if not over.any():
-            return
+            return []
         self._finish(np.flatnonzero(over))
         stay = np.flatnonzero(~over)
+        through: list[int] = self.active[over].tolist()
         self.active = self.active[stay]
         if not len(stay):
-            return
+            return through
         runs = torch.from_numpy(stay)
         best = self._best
         state = {name: value[runs] for name, value in best.state.items()}
@@ -176,6 +184,7 @@ class Batch:
         self._adam.keep(runs)
         self._train, self._val = self._train.keep(runs), self._val.keep(runs)
         self._begin()
+        return through
 
     @torch.no_grad()
     def _finish(self, positions: np.ndarray, *, interrupted: bool = False) -> None:
@@ -193,7 +202,7 @@ class Batch:
                 history=history,
                 val_score=float(self._best.score[position]),
                 val_loss=float(self._best.loss[position]),
-                state=state_of_run(state, k),
+                state=self._family.unstack(state, k),
                 logits=logits[k].clone(),
                 interrupted=interrupted,
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 
 DEFAULT_BUDGET = 2 * 2**30
@@ -18,26 +19,26 @@ _AMORTISED = 8
 
 
 def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsize: int) -> int:
-    """Estimate of what one run adds to a batch: activations, parameters, their gradients and moments."""
-    hidden = config.hidden
-    parameters = (features + 1) * hidden + (hidden + 1) * classes
-    widths = {
-        "pgnn": (config.K + 9) * (-(-hidden // 8) * 8),
-        "mlp": 5 * hidden,
-        "gcn": 6 * hidden + 4 * classes,
-        "sgc": (2 * config.K + 4) * classes,
-        "appnp": 5 * hidden + (2 * config.K + 4) * classes,
-        "gprgnn": 5 * hidden + (3 * config.K + 4) * classes,
-    }
-    return itemsize * (nodes * (widths[config.model] + 3 * classes) + 6 * parameters)
+    """Estimate of what one run adds to a batch: activations, parameters, their gradients and moments.
+
+    0 for a model whose runs are never together.
+    """
+    family = find_model(config.model).stacked
+    if family is None:
+        return 0
+    parameters = (features + 1) * config.hidden + (config.hidden + 1) * classes
+    return itemsize * (nodes * (family.width(config, classes) + 3 * classes) + 6 * parameters)
 
 
 def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], budget: int) -> list[list[int]]:
     """Indices of the runs of each batch. A single run that exceeds the budget is a batch of its own."""
     groups: dict[tuple[object, ...], list[int]] = {}
+    batches: list[list[int]] = []
     for index, config in enumerate(configs):
-        groups.setdefault(_shape(config), []).append(index)
-    batches = []
+        if find_model(config.model).stacked is None:
+            batches.append([index])
+        else:
+            groups.setdefault(_shape(config), []).append(index)
     for group in groups.values():
         each = max(bytes_per_run[index] for index in group)
         size = max(1, min(budget // each, max(_AMORTISED, _CACHE // each)))
@@ -47,14 +48,8 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
     return batches
 
 
-def uses_dropout(config: RunConfig) -> bool:
-    """Whether a training step differs from an evaluation."""
-    if config.model == "sgc":
-        return False
-    return config.dropout > 0 or (config.model == "gprgnn" and config.dprate > 0)
-
-
 def _shape(config: RunConfig) -> tuple[object, ...]:
     """What must be equal in a batch; without dropout a training step shares the evaluation's forward pass."""
-    steps = config.K if config.model in ("pgnn", "sgc", "appnp", "gprgnn") else 0
-    return config.model, config.hidden, steps, uses_dropout(config)
+    kind = find_model(config.model)
+    sizes = [getattr(config, name) for name in ("hidden", "K") if name in kind.uses]
+    return config.model, *sizes, kind.may_share(config)

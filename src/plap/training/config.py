@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from plap.errors import InputError
+from plap.training.catalogue import find_model
 
-Model = Literal["pgnn", "mlp", "gcn", "sgc", "appnp", "gprgnn"]
 StopBy = Literal["accuracy", "loss"]
 
 
@@ -27,19 +27,23 @@ class RunConfig:
     plap.errors.InputError: p must be a number of at least 1, not 0.5
     """
 
-    model: Model = "pgnn"
+    model: str = "pgnn"
+    """A name of the catalogue; see :func:`plap.training.register_model`."""
     hidden: int = 16
+    """Hidden units; of gat those of each head."""
     p: float = 2.0
     mu: float = 0.1
     K: int = 4
-    """Propagation steps of pgnn, sgc, appnp and gprgnn."""
+    """Propagation steps of sgc, appnp, gprgnn and jknet, and of each p-Laplacian layer."""
     lr: float = 0.01
     weight_decay: float = 5e-4
     dropout: float = 0.5
     alpha: float = 0.1
-    """Teleport probability of appnp, and what gprgnn's coefficients start from."""
+    """Teleport probability of appnp and jknet, and what gprgnn's coefficients start from."""
     dprate: float = 0.0
     """Dropout before gprgnn's propagation."""
+    heads: int = 8
+    """Attention heads of gat's first layer."""
     seed: int = 0
     max_epochs: int = 1000
     patience: int = 200
@@ -54,10 +58,9 @@ class RunConfig:
             if not right_type or not math.isfinite(value) or not allowed(value):
                 raise InputError(f"{name} must be {wanted}, not {value!r}")
             object.__setattr__(self, name, int(value) if kind is numbers.Integral else float(value))
-        for name, choices in (("model", Model), ("stop_by", StopBy)):
-            value = getattr(self, name)
-            if value not in get_args(choices):
-                raise InputError(f"{name} must be one of {', '.join(get_args(choices))}, not {value!r}")
+        find_model(self.model)
+        if self.stop_by not in get_args(StopBy):
+            raise InputError(f"stop_by must be one of {', '.join(get_args(StopBy))}, not {self.stop_by!r}")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain numbers and strings, for JSON."""
@@ -84,6 +87,7 @@ _RULES: dict[str, _Rule] = {
     "dropout": (numbers.Real, lambda v: 0 <= v < 1, "a number of at least 0 and less than 1"),
     "alpha": (numbers.Real, lambda v: 0 <= v <= 1, "a number from 0 to 1"),
     "dprate": (numbers.Real, lambda v: 0 <= v < 1, "a number of at least 0 and less than 1"),
+    "heads": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
     "seed": (numbers.Integral, lambda v: 0 <= v < 2**63, "an integer from 0 to 2^63 - 1"),
     "max_epochs": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
     "patience": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),

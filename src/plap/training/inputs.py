@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import scipy.sparse
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.baselines import normalized_adjacency
+from plap.nn.linear import csr_of_parts
 from plap.training.products import SparseMatrix
 
 
@@ -29,6 +31,24 @@ class Inputs:
     def num_features(self) -> int:
         """F."""
         return self.features.columns if isinstance(self.features, SparseMatrix) else self.features.shape[1]
+
+    @cached_property
+    def matrix(self) -> Tensor:
+        """The features as a module may take them: a dense tensor, or a sparse CSR one."""
+        if not isinstance(self.features, SparseMatrix):
+            return self.features
+        parts = self.features.indptr, self.features.indices, self.features.values
+        return csr_of_parts(*parts, (self.features.rows, self.features.columns))
+
+    @cached_property
+    def dense(self) -> Tensor:
+        """The features as a dense tensor."""
+        return self.matrix.to_dense() if isinstance(self.features, SparseMatrix) else self.features
+
+    @cached_property
+    def edge_index(self) -> Tensor:
+        """The graph's, made once."""
+        return self.graph.edge_index
 
 
 def make_inputs(graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool) -> Inputs:

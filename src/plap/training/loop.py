@@ -14,14 +14,15 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.training.batch import Batch
 from plap.training.batches import DEFAULT_BUDGET, make_batches, run_bytes
+from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 from plap.training.inputs import make_inputs
 from plap.training.interrupts import Interrupts
 from plap.training.objective import SplitLike, check_labels, count_classes
 from plap.training.results import Progress, RunResult
-from plap.training.stacked import FAMILIES
 
 Report = Callable[[Progress], None]
+Finished = Callable[[int, RunResult], None]
 
 
 def train_runs(
@@ -35,12 +36,14 @@ def train_runs(
     dtype: torch.dtype = torch.float32,
     memory_budget: int | None = None,
     progress: Report | None = None,
+    finished: Finished | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
 ) -> list[RunResult]:
     """Train all runs, many at a time, and give their results in the order of ``configs``.
 
     Runs of one model with equal ``hidden`` and ``K`` are stacked and go through every operation together,
-    as many at a time as fit the cache and the memory budget. A run's result depends on its configuration and
+    as many at a time as fit the cache and the memory budget; those of a model without a stacked form, such
+    as a user's own module, are trained one after another. A run's result depends on its configuration and
     its split alone, never on the runs beside it, and is the same again for the same number of threads.
 
     Each epoch is one step of Adam on the training nodes and one look at the validation nodes. A run ends
@@ -65,6 +68,9 @@ def train_runs(
         Bytes that a batch may take, 2 GiB by default. One run alone is trained whatever it takes.
     progress : function of a Progress, optional
         Called after every epoch.
+    finished : function of an index and a RunResult, optional
+        Called once for every run as soon as it ends, before the others go on, with its place in ``configs``:
+        the time to store its result. Not called for a run that was interrupted.
     on_interrupt : {"keep", "raise"}
         On Ctrl-C, end all runs after the present epoch and return the best of each so far, with
         ``interrupted`` set; or raise KeyboardInterrupt.
@@ -87,7 +93,9 @@ def train_runs(
     if not configs:
         return []
     each = _one_a_run(splits, len(configs))
-    inputs = make_inputs(graph, x, dtype, adjacency=any(FAMILIES[c.model].uses_adjacency for c in configs))
+    families = [find_model(name).stacked for name in {config.model for config in configs}]
+    adjacency = any(family is not None and family.uses_adjacency for family in families)
+    inputs = make_inputs(graph, x, dtype, adjacency=adjacency)
     for split in {id(split): split for split in each}.values():
         check_labels(y, split, graph.num_nodes)
     classes = count_classes(y, each, num_classes)
@@ -100,18 +108,21 @@ def train_runs(
     with Interrupts() as interrupts:
         for number, members in enumerate(batches):
             batch = Batch(inputs, y, [configs[k] for k in members], [each[k] for k in members], classes)
-            _train(batch, interrupts, meter, number, on_interrupt)
+            _train(batch, members, interrupts, meter, number, finished, on_interrupt)
             results.update(zip(members, batch.results(), strict=True))
     return [results[run] for run in range(len(configs))]
 
 
 def _train(
-    batch: Batch, interrupts: Interrupts, meter: _Meter, number: int, on_interrupt: Literal["keep", "raise"]
-) -> None:
+    batch: Batch, members: Sequence[int], interrupts: Interrupts, meter: _Meter, number: int,
+    finished: Finished | None, on_interrupt: Literal["keep", "raise"],
+) -> None:  # fmt: skip
     """All epochs of a batch, or as many as there are before Ctrl-C."""
     try:
         while len(batch.active) and not interrupts.pending:
-            batch.train_epoch()
+            for run in batch.train_epoch():
+                if finished is not None:
+                    finished(members[run], batch.result(run))
             meter(batch, number)
     except KeyboardInterrupt:
         interrupts.pending = True

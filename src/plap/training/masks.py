@@ -27,7 +27,7 @@ def dropout_masks(seeds: np.ndarray[Any, Any], epoch: int, layer: int, rates: Te
     from plap.training.native import launch  # noqa: PLC0415  (Numba takes a second to import)
     from plap.training.native_loops import mask_loop  # noqa: PLC0415
 
-    keys = _keys(seeds, epoch, layer)
+    keys = mask_keys(seeds, epoch, layer)
     runs = keys.shape[0]
     result = rates.new_empty(runs, size)
     thresholds = (rates.double() * 65536).round().to(torch.int64)
@@ -39,7 +39,7 @@ def dropout_masks(seeds: np.ndarray[Any, Any], epoch: int, layer: int, rates: Te
     return result
 
 
-def _keys(seeds: np.ndarray[Any, Any], epoch: int, layer: int) -> np.ndarray[Any, Any]:
+def mask_keys(seeds: np.ndarray[Any, Any], epoch: int, layer: int) -> np.ndarray[Any, Any]:
     """One 64-bit key a run, by hashing seed, epoch and layer in turn."""
     with np.errstate(over="ignore"):
         key = scramble(seeds.astype(np.uint64) + np.uint64(GOLDEN))

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
-from torch import Tensor
 
-from plap.nn import PGNN, baselines
+from plap.errors import InputError
+from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
-
-_BUILDERS: dict[str, Callable[[RunConfig, int, int], torch.nn.Module]] = {
-    "pgnn": lambda c, i, o: PGNN(i, c.hidden, o, p=c.p, mu=c.mu, K=c.K, dropout=c.dropout),
-    "mlp": lambda c, i, o: baselines.MLP(i, c.hidden, o, c.dropout),
-    "gcn": lambda c, i, o: baselines.GCN(i, c.hidden, o, c.dropout),
-    "sgc": lambda c, i, o: baselines.SGC(i, o, c.K),
-    "appnp": lambda c, i, o: baselines.APPNP(i, c.hidden, o, c.K, c.alpha, c.dropout),
-    "gprgnn": lambda c, i, o: baselines.GPRGNN(i, c.hidden, o, c.K, c.alpha, c.dropout, c.dprate),
-}
+from plap.training.seeding import seeded
 
 
 def build_module(config: RunConfig, in_channels: int, out_channels: int) -> torch.nn.Module:
@@ -30,11 +20,9 @@ def build_module(config: RunConfig, in_channels: int, out_channels: int) -> torc
     >>> build_module(RunConfig(model="mlp"), 4, 3).lin1
     FeatureLinear(in_features=4, out_features=16, bias=True)
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        return _BUILDERS[config.model](config, in_channels, out_channels)
-
-
-def initial_state(config: RunConfig, in_channels: int, out_channels: int) -> dict[str, Tensor]:
-    """What a run starts from, by the module's names."""
-    return dict(build_module(config, in_channels, out_channels).state_dict())
+    with seeded(config.seed):
+        module = find_model(config.model).build(config, in_channels, out_channels)
+    if not isinstance(module, torch.nn.Module):
+        kind = type(module).__name__
+        raise InputError(f"build of model {config.model!r} must give a torch.nn.Module, not {kind}")
+    return module

@@ -8,16 +8,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from plap.errors import InputError
+from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 
-_USED: dict[str, tuple[str, ...]] = {
-    "pgnn": ("p", "mu", "K", "lr", "dropout", "weight_decay"),
-    "mlp": ("lr", "dropout", "weight_decay"),
-    "gcn": ("lr", "dropout", "weight_decay"),
-    "sgc": ("lr", "weight_decay"),
-    "appnp": ("alpha", "lr", "dropout", "weight_decay"),
-    "gprgnn": ("alpha", "dprate", "lr", "dropout", "weight_decay"),
-}
+_ORDER = ("p", "mu", "K", "alpha", "dprate", "lr", "dropout", "weight_decay")
+_OF_TRAINING = {"lr", "weight_decay"}
 
 
 @dataclass(frozen=True)
@@ -44,13 +39,13 @@ class SearchSpace:
     dprate: tuple[float, ...] = (0.0, 0.5)
 
     def __post_init__(self) -> None:
-        for name in _USED[self.base.model]:
+        for name in self._varied():
             if not getattr(self, name):
                 raise InputError(f"the search space has no value for {name}")
 
     def configs(self) -> list[RunConfig]:
         """All of them, in the order of the grid."""
-        names = _USED[self.base.model]
+        names = self._varied()
         return [
             replace(self.base, **dict(zip(names, values, strict=True)))
             for values in itertools.product(*(getattr(self, name) for name in names))
@@ -67,3 +62,10 @@ class SearchSpace:
             ranked.append((taken.get(p, 0), position, index))
             taken[p] = taken.get(p, 0) + 1
         return [configs[index] for _, _, index in sorted(ranked)[:count]]
+
+    def _varied(self) -> list[str]:
+        """Fields that the model uses and the grid has; the K here is that of p-Laplacian layers only."""
+        used = _OF_TRAINING | set(find_model(self.base.model).uses)
+        if "p" not in used:
+            used -= {"K"}
+        return [name for name in _ORDER if name in used]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,6 +22,15 @@ from plap.training.products import SparseMatrix, stacked_product
 
 State = dict[str, Tensor]
 """Parameters by the single-run module's names, [R, ...]; the matrices of linear maps as [R, in, out]."""
+
+
+class StackedState(NamedTuple):
+    """What R runs begin with."""
+
+    parameters: State
+    """Optimised."""
+    buffers: State
+    """Not optimised; a training step may change them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +76,19 @@ class Family:
     """First layer before its activation, [R, N, hidden]."""
     head: Callable[[State, Inputs, Settings, Tensor, int | None, Tensor], Tensor]
     """(state, inputs, settings, embedding, epoch, rows [R, T]) → logits [R, T, L]; epoch None: no dropout."""
+    width: Callable[[RunConfig, int], int]
+    """(configuration, L) → about how many numbers a node one run holds at a time."""
     uses_adjacency: bool = False
 
+    def stack(self, modules: Sequence[torch.nn.Module], dtype: torch.dtype) -> StackedState:
+        """One module a run → one state of all runs."""
+        states = [module.state_dict() for module in modules]
+        parameters = {name: torch.stack([s[name] for s in states]).to(dtype) for name in states[0]}
+        return StackedState({name: _turned(value) for name, value in parameters.items()}, {})
 
-def stack_states(states: Sequence[State], dtype: torch.dtype) -> State:
-    """One state a run → one state of all runs."""
-    return {name: _turned(torch.stack([s[name] for s in states]).to(dtype)) for name in states[0]}
-
-
-def state_of_run(stacked: State, run: int) -> State:
-    """What the single-run module of one run loads."""
-    return {name: _turned(value[run : run + 1]).squeeze(0).clone() for name, value in stacked.items()}
+    def unstack(self, state: State, run: int) -> State:
+        """What the single-run module of one run loads."""
+        return {name: _turned(value[run : run + 1]).squeeze(0).clone() for name, value in state.items()}
 
 
 def _turned(value: Tensor) -> Tensor:
@@ -185,11 +197,9 @@ def _gprgnn_head(
     return result
 
 
-FAMILIES: dict[str, Family] = {
-    "pgnn": Family(_pgnn_embed, _pgnn_head),
-    "mlp": Family(_mlp_embed, _mlp_head),
-    "gcn": Family(_gcn_embed, _gcn_head, uses_adjacency=True),
-    "sgc": Family(_sgc_embed, _sgc_head, uses_adjacency=True),
-    "appnp": Family(_mlp_embed, _appnp_head, uses_adjacency=True),
-    "gprgnn": Family(_mlp_embed, _gprgnn_head, uses_adjacency=True),
-}
+PGNN = Family(_pgnn_embed, _pgnn_head, lambda c, L: (c.K + 9) * (-(-c.hidden // 8) * 8))
+MLP = Family(_mlp_embed, _mlp_head, lambda c, L: 5 * c.hidden)
+GCN = Family(_gcn_embed, _gcn_head, lambda c, L: 6 * c.hidden + 4 * L, uses_adjacency=True)
+SGC = Family(_sgc_embed, _sgc_head, lambda c, L: (2 * c.K + 4) * L, uses_adjacency=True)
+APPNP = Family(_mlp_embed, _appnp_head, lambda c, L: 5 * c.hidden + (2 * c.K + 4) * L, uses_adjacency=True)
+GPRGNN = Family(_mlp_embed, _gprgnn_head, lambda c, L: 5 * c.hidden + (3 * c.K + 4) * L, uses_adjacency=True)

@@ -1,0 +1,82 @@
+"""GCN's propagation matrix, and what is done with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+from torch.nn import Linear
+
+from plap.graph import Graph
+from plap.nn.graph_argument import GraphArgument, GraphLike
+from plap.nn.linear import Features, csr_tensor, sparse_product
+from plap.nn.memo import Memo
+
+_ADJACENCIES: Memo[Tensor] = Memo()
+
+
+def normalized_adjacency(graph: Graph) -> scipy.sparse.csr_array:
+    r"""GCN's propagation matrix :math:`\hat D^{-1/2} (W + I) \hat D^{-1/2}`, in float64.
+
+    As PyG computes it: a node that has a self-loop keeps its weight instead of getting one of 1.
+
+    Examples
+    --------
+    >>> import plap
+    >>> normalized_adjacency(plap.Graph.from_edges([(0, 1)])).toarray()
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+    n = graph.num_nodes
+    parts = (graph.weight.detach().double().numpy(), graph.indices.numpy(), graph.indptr.numpy())
+    W = scipy.sparse.csr_array(parts, shape=(n, n))
+    missing = (W.diagonal() == 0).astype(np.float64)
+    W = scipy.sparse.csr_array(W + scipy.sparse.diags_array(missing))
+    root = scipy.sparse.diags_array(1 / np.sqrt(W.sum(axis=1)))
+    return scipy.sparse.csr_array(root @ W @ root)
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def adjacency_tensor(graph: Graph) -> Tensor:
+    """:func:`normalized_adjacency` as a torch CSR tensor, made once for each graph."""
+    return _ADJACENCIES.get(graph, lambda: csr_tensor(normalized_adjacency(graph), torch.float64))
+
+
+class OnAdjacency(torch.nn.Module):
+    """A module that multiplies with the normalised adjacency."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._graph_of = GraphArgument(cached=True)
+
+    def _adjacency(self, edges: GraphLike, weight: Tensor | None, num_nodes: int) -> Tensor:
+        A: Tensor = adjacency_tensor(self._graph_of(edges, weight, num_nodes))
+        return A
+
+
+def graph_convolution(A: Tensor, x: Features, linear: Linear) -> Tensor:
+    """A (X Θ) + b, X dense or sparse."""
+    return sparse_product(A, times(x, linear.weight)) + linear.bias
+
+
+def personalised_pagerank(A: Tensor, start: Tensor, K: int, alpha: float) -> Tensor:
+    """K steps of Z ← (1 − α) A Z + α H from Z = H."""
+    z = start
+    for _ in range(K):
+        z = (1 - alpha) * sparse_product(A, z) + alpha * start
+    return z
+
+
+def times(x: Features, weight: Tensor) -> Tensor:
+    """Features [N, in], dense or sparse, times the transposed weight [out, in]."""
+    if isinstance(x, Tensor) and x.layout == torch.strided:
+        return x @ weight.t()
+    return sparse_product(x, weight.t())
+
+
+def start_as_pyg(linear: Linear) -> None:
+    """Glorot's uniform weights and a zero bias, as PyG's layers draw them."""
+    torch.nn.init.xavier_uniform_(linear.weight)
+    if linear.bias is not None:
+        torch.nn.init.zeros_(linear.bias)
