@@ -15,6 +15,7 @@ from plap.cli.fit import fit
 from plap.cli.inspect import inspect
 from plap.cli.predict import predict
 from plap.cli.report import report
+from plap.cli.reproduce import reproduce
 from plap.errors import InputError
 
 
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-for command in (demo, fit, predict, inspect, report):
+for command in (demo, fit, predict, inspect, report, reproduce):
     app.command()(command)
 app.add_typer(data_app, name="data")
 app.add_typer(bench_app, name="bench")

@@ -2,9 +2,30 @@
 
 from __future__ import annotations
 
-from plap.nn import PGNN, GCNPlusPGNN, JKNetPlusPGNN, baselines
+import torch
+
+from plap.nn import PGNN, DeepPGNN, GCNPlusPGNN, JKNetPlusPGNN, baselines
 from plap.training import stacked
 from plap.training.catalogue import ModelKind, register_model
+from plap.training.config import RunConfig
+
+
+def _deep_pgnn(config: RunConfig, in_channels: int, out_channels: int) -> torch.nn.Module:
+    return DeepPGNN(
+        in_channels, config.hidden, out_channels, config.layers, config.p, config.mu, config.K,
+        dropout=config.dropout, residual=config.residual, mlp_layers=config.mlp_layers,
+    )  # fmt: skip
+
+
+def _deep_gat(config: RunConfig, in_channels: int, out_channels: int) -> torch.nn.Module:
+    from torch_geometric.nn import GAT  # noqa: PLC0415  (slow to import)
+
+    width = config.heads * config.hidden
+    module: torch.nn.Module = GAT(
+        in_channels, width, config.layers, out_channels, dropout=config.dropout, act="elu", heads=config.heads
+    )
+    return module
+
 
 _BUILT_IN = (
     ModelKind(
@@ -73,6 +94,13 @@ _BUILT_IN = (
         dropout_fields=("dropout",),
         sparse_features=True,
     ),
+    ModelKind(
+        "deep-pgnn",
+        _deep_pgnn,
+        uses=("hidden", "p", "mu", "K", "dropout", "layers", "mlp_layers", "residual"),
+        sparse_features=True,
+    ),
+    ModelKind("deep-gat", _deep_gat, uses=("hidden", "heads", "layers", "dropout"), takes="edge_index"),
 )
 
 for _kind in _BUILT_IN:

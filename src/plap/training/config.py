@@ -43,7 +43,13 @@ class RunConfig:
     dprate: float = 0.0
     """Dropout before gprgnn's propagation."""
     heads: int = 8
-    """Attention heads of gat's first layer."""
+    """Attention heads of gat's first layer, and of all of deep-gat's but the last."""
+    layers: int = 3
+    """Layers of deep-pgnn and deep-gat."""
+    mlp_layers: int = 0
+    """Linear layers in front of deep-pgnn's."""
+    residual: bool = False
+    """Whether deep-pgnn's layers add their input to their output."""
     seed: int = 0
     max_epochs: int = 1000
     patience: int = 200
@@ -58,6 +64,8 @@ class RunConfig:
             if not right_type or not math.isfinite(value) or not allowed(value):
                 raise InputError(f"{name} must be {wanted}, not {value!r}")
             object.__setattr__(self, name, int(value) if kind is numbers.Integral else float(value))
+        if not isinstance(self.residual, bool):
+            raise InputError(f"residual must be True or False, not {self.residual!r}")
         find_model(self.model)
         if self.stop_by not in get_args(StopBy):
             raise InputError(f"stop_by must be one of {', '.join(get_args(StopBy))}, not {self.stop_by!r}")
@@ -88,6 +96,8 @@ _RULES: dict[str, _Rule] = {
     "alpha": (numbers.Real, lambda v: 0 <= v <= 1, "a number from 0 to 1"),
     "dprate": (numbers.Real, lambda v: 0 <= v < 1, "a number of at least 0 and less than 1"),
     "heads": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
+    "layers": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
+    "mlp_layers": (numbers.Integral, lambda v: v >= 0, "an integer of 0 or more"),
     "seed": (numbers.Integral, lambda v: 0 <= v < 2**63, "an integer from 0 to 2^63 - 1"),
     "max_epochs": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
     "patience": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),

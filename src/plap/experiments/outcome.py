@@ -1,0 +1,128 @@
+"""What a table came to: every cell's scores, their mean and interval, beside the published number."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from plap.experiments.published import PublishedCell
+
+Mark = Literal["best", "near", ""]
+Agreement = Literal["agrees", "above", "below", "unknown"]
+_TWO_SIGMA = 2.0
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model on one dataset."""
+
+    model: str
+    dataset: str
+    values: tuple[float, ...] = ()
+    """One a run in the table's unit, by seed: test score in %, or ms an epoch."""
+    totals: tuple[float, ...] = ()
+    """Seconds of each run, in a table of running times."""
+    config: Mapping[str, Any] | None = None
+    """What the search chose, by field."""
+    tried: int = 0
+    """Configurations that were searched."""
+    grid: int = 0
+    """Configurations that the paper's grid has."""
+    seconds: float = 0.0
+    """Training time of all runs, the search's among them."""
+    not_finite: int = 0
+    """Runs that ended in NaN or infinity."""
+    published: PublishedCell | None = None
+    problem: str | None = None
+    """Why there are no values: missing files, or an error."""
+
+    @cached_property
+    def mean(self) -> float | None:
+        """Over the runs; None before the first."""
+        return statistics.fmean(self.values) if self.values else None
+
+    @cached_property
+    def deviation(self) -> float | None:
+        """Standard deviation of the runs with n - 1 below; None for fewer than two."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @cached_property
+    def interval(self) -> tuple[float, float] | None:
+        """95 % interval of the mean by Student's t; None for fewer than two runs."""
+        if self.mean is None or self.deviation is None:
+            return None
+        from scipy.stats import t  # noqa: PLC0415
+
+        count = len(self.values)
+        half = float(t.ppf(0.975, count - 1)) * self.deviation / math.sqrt(count)
+        return self.mean - half, self.mean + half
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the published mean."""
+        if self.mean is None or self.published is None or self.published.mean is None:
+            return None
+        return self.mean - float(self.published.mean)
+
+    @property
+    def agreement(self) -> Agreement:
+        """Whether the two means are within two standard deviations of a run, of both together."""
+        if self.difference is None or self.published is None:
+            return "unknown"
+        theirs = float(self.published.plus_minus or 0)
+        allowed = _TWO_SIGMA * math.hypot(theirs, self.deviation or 0)
+        if abs(self.difference) <= allowed:
+            return "agrees"
+        return "above" if self.difference > 0 else "below"
+
+
+@dataclass(frozen=True)
+class TableResult:
+    """All cells of a table, and by which rules they came about."""
+
+    name: str
+    title: str
+    unit: str
+    measure: str
+    """"score" (higher is better) or "time" (ms an epoch, lower is better)."""
+    models: tuple[str, ...]
+    datasets: tuple[str, ...]
+    families: tuple[tuple[str, ...], ...]
+    cells: tuple[Cell, ...]
+    """Row by row."""
+    protocol: str
+    rules: tuple[str, ...]
+    """What a reader must know: protocol, split, grid, runs, versions; a sentence each."""
+    notes: tuple[str, ...] = ()
+    """What the published table's notes say."""
+    curve: str | None = None
+
+    def cell(self, model: str, dataset: str) -> Cell:
+        """The cell of a row and a column."""
+        return self.cells[self.models.index(model) * len(self.datasets) + self.datasets.index(dataset)]
+
+    def mark(self, cell: Cell) -> Mark:
+        """``best`` of its family and column, or ``near``: inside the 95 % interval of the best's mean."""
+        rivals = [
+            other
+            for other in self.cells
+            if other.dataset == cell.dataset and other.mean is not None and self._related(other, cell)
+        ]
+        if cell.mean is None or not rivals:
+            return ""
+        best = self._best(rivals)
+        if cell is best:
+            return "best"
+        low, high = best.interval or (math.inf, -math.inf)
+        return "near" if low <= cell.mean <= high else ""
+
+    def _best(self, rivals: Sequence[Cell]) -> Cell:
+        sign = -1 if self.measure == "time" else 1
+        return max(rivals, key=lambda other: sign * (other.mean or 0.0))
+
+    def _related(self, one: Cell, other: Cell) -> bool:
+        return any(one.model in family and other.model in family for family in self.families)

@@ -1,0 +1,120 @@
+"""Training on the machines of a Ray cluster."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from plap.errors import InputError
+from plap.experiments.execution import stream
+from plap.experiments.executors import MOST_ATTEMPTS, Completed, Event, Failed, Finished, lost
+from plap.experiments.runs import Job, Record
+from plap.training import RunConfig
+
+_IN_FLIGHT_PER_CPU = 2
+"""Jobs that are handed to the cluster for every processor it has, so that none waits for the next."""
+
+
+class RayCluster:
+    """A cluster that runs, or one of this machine's own processors.
+
+    A job is a task that streams its records back, so results are kept by this process alone. A task whose
+    worker or machine is lost is sent again with the runs that were not reported.
+
+    Parameters
+    ----------
+    address : str, optional
+        Of the cluster (``auto``, ``host:6379``, ``ray://host:10001``); none: start one on this machine.
+    workers : int, optional
+        Processors of the one on this machine.
+    """
+
+    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+        if importlib.util.find_spec("ray") is None:
+            raise InputError("--executor ray needs Ray: pip install 'plap[ray]'")
+        self._address, self._workers = address, workers
+
+    def run(self, next_job: Callable[[], Job | None]) -> Iterator[Event]:
+        """See :class:`plap.experiments.executors.Executor`."""
+        import ray  # noqa: PLC0415
+
+        self._connect(ray)
+        task = ray.remote(_stream).options(num_returns="streaming", num_cpus=1, max_retries=0)
+        resources: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
+        room = max(1, int(resources.get("CPU", 1))) * _IN_FLIGHT_PER_CPU
+        tasks: dict[Any, _Task] = {}
+        try:
+            while True:
+                while len(tasks) < room and (job := next_job()) is not None:
+                    tasks[task.remote(job)] = _Task(job)
+                if not tasks:
+                    return
+                ready, _ = ray.wait(list(tasks), num_returns=1)
+                state = tasks[ready[0]]
+                event = state.hear(ready[0], ray)
+                if not isinstance(event, Finished):
+                    del tasks[ready[0]]
+                if event is None:
+                    tasks[task.remote(state.rest())] = state
+                else:
+                    yield event
+        finally:
+            for unfinished in tasks:
+                ray.cancel(unfinished, force=True)
+            ray.shutdown()
+
+    def _connect(self, ray: Any) -> None:
+        options: dict[str, Any] = (
+            {} if self._address else {"num_cpus": self._workers, "include_dashboard": False}
+        )
+        names = ("PLAP_DATA", "NUMBA_CACHE_DIR")
+        environment = {name: os.environ[name] for name in names if name in os.environ}
+        environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+        try:
+            ray.init(
+                address=self._address, runtime_env={"env_vars": environment}, log_to_driver=False,
+                logging_level="ERROR", **options,
+            )  # fmt: skip
+        except (ConnectionError, ValueError, RuntimeError, OSError) as error:
+            where = self._address or "this machine"
+            raise InputError(f"--address: there is no Ray cluster at {where} ({error})") from None
+
+
+class _Task:
+    """A job on the cluster: what of it has been reported, and how often it was sent."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self._ended: set[RunConfig] = set()
+        self._attempts = 1
+
+    def hear(self, task: Any, ray: Any) -> Event | None:
+        """The task's next event; None: its worker is lost and the rest is to be sent again."""
+        try:
+            record = ray.get(next(task))
+        except StopIteration:
+            return Completed(self.job)
+        except ray.exceptions.RayTaskError as error:
+            return Failed(self.job, str(error.cause) if isinstance(error.cause, InputError) else str(error))
+        except ray.exceptions.RayError:
+            if not self.rest().configs:
+                return Completed(self.job)
+            self._attempts += 1
+            return None if self._attempts <= MOST_ATTEMPTS else lost(self.job, MOST_ATTEMPTS)
+        assert isinstance(record, Record)
+        self._ended.add(record.run.config)
+        return Finished(self.job, record)
+
+    def rest(self) -> Job:
+        """The job without the runs that were reported."""
+        return replace(self.job, configs=tuple(c for c in self.job.configs if c not in self._ended))
+
+
+def _stream(job: Job) -> Iterator[Record]:
+    import torch  # noqa: PLC0415
+
+    torch.set_num_threads(1)
+    yield from stream(job)

@@ -1,0 +1,209 @@
+"""Where results are kept: SQLite, a row a run, safe against kill -9 and against a second process."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, fields
+from pathlib import Path
+from types import TracebackType
+
+from plap.errors import InputError
+from plap.experiments.runs import Record, Run, Setting
+from plap.training import RunConfig
+
+_VERSION = 1
+_BUSY_SECONDS = 60
+_COLUMNS = {
+    "key": "TEXT PRIMARY KEY",
+    "protocol": "TEXT NOT NULL",
+    "dataset": "TEXT NOT NULL",
+    "split": "TEXT NOT NULL",
+    "alone": "INTEGER NOT NULL",
+    "files_digest": "TEXT NOT NULL",
+    "model": "TEXT NOT NULL",
+    "code_digest": "TEXT NOT NULL",
+    "config": "TEXT NOT NULL",
+    "seed": "INTEGER NOT NULL",
+    "split_digest": "TEXT NOT NULL",
+    "data_digest": "TEXT NOT NULL",
+    "metric": "TEXT NOT NULL",
+    "test_score": "REAL",  # these three may be NaN, which SQLite keeps as NULL
+    "val_score": "REAL",
+    "val_loss": "REAL",
+    "best_epoch": "INTEGER NOT NULL",
+    "epochs": "INTEGER NOT NULL",
+    "seconds": "REAL NOT NULL",
+    "finite": "INTEGER NOT NULL",
+    "history": "BLOB NOT NULL",
+    "versions": "TEXT NOT NULL",
+    "finished": "REAL NOT NULL",
+}
+_NAMES = ", ".join(_COLUMNS)
+_OUTCOME = tuple(entry.name for entry in fields(Record) if entry.name not in ("run", "versions"))
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS runs (
+    {", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())}
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS runs_of_cell ON runs (protocol, dataset, split, alone, model);
+"""
+
+
+class Store:
+    """The results of all tables, in one file.
+
+    Every run is written in a transaction of its own as soon as it ends. Two processes may write at the same
+    time; a run that both have trained is kept once.
+
+    Parameters
+    ----------
+    path : path
+        Created, with its folder, if it is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+            with _explained(self.path):
+                self._prepare()
+        except (OSError, sqlite3.OperationalError) as error:
+            raise InputError(f"the store {self.path} cannot be opened ({error})") from None
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file; what was added is in it already."""
+        self._connection.close()
+
+    def _prepare(self) -> None:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, _VERSION):
+            raise InputError(f"{self.path} was written by another version of plap (layout {version})")
+        if version == 0:
+            tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            if tables and not self._has_runs():
+                raise InputError(f"{self.path} is a database of something else")
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+        self._connection.executescript(_SCHEMA)
+        self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def _has_runs(self) -> bool:
+        found = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone()
+        return found is not None
+
+    def add(self, record: Record) -> bool:
+        """Keep a run; False if it was there already."""
+        values = _row(record)
+        marks = ", ".join(f":{name}" for name in _COLUMNS)
+        with _explained(self.path):
+            cursor = self._connection.execute(
+                f"INSERT OR IGNORE INTO runs ({_NAMES}) VALUES ({marks})", values
+            )
+        return cursor.rowcount == 1
+
+    def missing(self, runs: Sequence[Run]) -> list[Run]:
+        """Those that have no result yet, in order."""
+        with _explained(self.path):
+            found = {
+                key
+                for keys in _portions([run.key for run in runs])
+                for (key,) in self._connection.execute(
+                    f"SELECT key FROM runs WHERE key IN ({', '.join('?' * len(keys))})", keys
+                )
+            }
+        return [run for run in runs if run.key not in found]
+
+    def records(self, runs: Sequence[Run]) -> list[Record]:
+        """The results of ``runs`` that are there, in their order."""
+        with _explained(self.path):
+            rows = {
+                row["key"]: row
+                for keys in _portions([run.key for run in runs])
+                for row in self._connection.execute(
+                    f"SELECT {_NAMES} FROM runs WHERE key IN ({', '.join('?' * len(keys))})", keys
+                )
+            }
+        return [_record(rows[run.key]) for run in runs if run.key in rows]
+
+    def all_records(self) -> list[Record]:
+        """Everything, ordered by key; a user's models must have been registered."""
+        with _explained(self.path):
+            rows = self._connection.execute(f"SELECT {_NAMES} FROM runs ORDER BY key").fetchall()
+        return [_record(row) for row in rows]
+
+
+def _row(record: Record) -> dict[str, object]:
+    run, setting = record.run, record.run.setting
+    return {
+        **asdict(setting),
+        "key": run.key,
+        "model": run.model,
+        "code_digest": run.code_digest,
+        "config": json.dumps(run.config.to_dict()),
+        "seed": run.config.seed,
+        "versions": json.dumps(dict(record.versions)),
+        "finished": time.time(),
+        **{name: getattr(record, name) for name in _OUTCOME},
+    }
+
+
+def _record(row: sqlite3.Row) -> Record:
+    setting = Setting(row["protocol"], row["dataset"], row["split"], bool(row["alone"]), row["files_digest"])
+    config = RunConfig.from_dict(json.loads(row["config"]))
+    outcome = {name: row[name] for name in _OUTCOME}
+    outcome |= {name: _number(row[name]) for name in ("test_score", "val_score", "val_loss")}
+    return Record(
+        run=Run(setting, row["model"], config, row["code_digest"]),
+        versions=tuple(sorted(json.loads(row["versions"]).items())),
+        **(outcome | {"finite": bool(row["finite"])}),
+    )
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _portions(keys: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
+    """SQLite takes a limited number of parameters."""
+    for start in range(0, len(keys), size):
+        yield keys[start : start + size]
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """What SQLite says, as a sentence about the user's file."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise InputError(f"the store {path} cannot be used ({error})") from None
+    except sqlite3.DatabaseError as error:
+        raise InputError(f"{path} is not a store of plap ({error})") from None
+
+
+def equal_records(one: Iterable[Record], other: Iterable[Record]) -> bool:
+    """Whether two stores say the same of every run, times aside."""
+    return _timeless(one) == _timeless(other)
+
+
+def _timeless(records: Iterable[Record]) -> list[tuple[object, ...]]:
+    return sorted(
+        (
+            record.run.key, record.split_digest, record.data_digest, record.metric, repr(record.test_score),
+            repr(record.val_score), repr(record.val_loss), record.best_epoch, record.epochs, record.finite,
+            record.history, record.versions,
+        )
+        for record in records
+    )  # fmt: skip

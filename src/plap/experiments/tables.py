@@ -1,0 +1,161 @@
+"""A table to run: which models on which datasets, by which rules; one TOML file each, no code."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from plap.errors import InputError
+from plap.experiments.published import PublishedTable, load_published
+
+Measure = Literal["score", "time"]
+_FOLDER = files("plap.experiments") / "tables"
+_FIELDS = {
+    "title", "models", "datasets", "families", "split", "runs", "protocol", "measure", "hidden", "published",
+    "curve", "variant", "not_run",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a TOML file of :data:`tables/` or of a user says.
+
+    Rows and columns are those of the published table of the same name unless the file names its own.
+    """
+
+    name: str
+    title: str
+    models: tuple[str, ...]
+    """Names of :mod:`plap.experiments.models`, or of what a Python file of the user's registers."""
+    datasets: tuple[str, ...]
+    """What a :class:`plap.experiments.protocol.Protocol` opens; ``:r=0.5`` makes half of the edges random."""
+    families: tuple[tuple[str, ...], ...]
+    """Rows that are compared with each other: the best of each is marked."""
+    split: str = "dense"
+    """``sparse`` or ``dense``, or ``public`` for the split that came with the data."""
+    runs: int = 10
+    protocol: str = "sound"
+    measure: Measure = "score"
+    hidden: int | None = None
+    """Hidden units of all models but GAT, where they are not each model's own."""
+    published: PublishedTable | None = None
+    curve: str | None = None
+    """The parameter in the datasets' names (``phi`` or ``r``) that a picture has along its axis."""
+    variant: str | None = None
+    """What stands before the rows' names in :mod:`plap.experiments.models`, as in ``arxiv/pgnn-1.0``."""
+    not_run: tuple[str, ...] = ()
+    """Rows of which there is only the published number: others' models that the paper quotes."""
+    model_files: Mapping[str, Path] = field(default_factory=dict)
+    """Python files that define models of the user's, by the row's name."""
+
+
+def table_names() -> tuple[str, ...]:
+    """Names of the paper's tables that can be run, in alphabetical order.
+
+    Examples
+    --------
+    >>> "heterophilic" in table_names()
+    True
+    """
+    return tuple(sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir()))
+
+
+def load_table(name: str) -> Table:
+    """A table of the paper by its name, or a user's own by the path of its TOML file.
+
+    Examples
+    --------
+    >>> table = load_table("noisy-heterophilic")
+    >>> table.runs, table.split, table.curve, table.datasets[0]
+    (20, 'dense', 'r', 'wisconsin:r=0.25')
+    """
+    path = Path(name)
+    if path.suffix == ".toml":
+        return _parse(_read(path), path.stem, path.parent, str(path))
+    key = name.strip().lower().replace("_", "-")
+    if key in table_names():
+        raw = tomllib.loads((_FOLDER / f"{key}.toml").read_text(encoding="utf-8"))
+        return _parse(raw, key, None, key)
+    close = difflib.get_close_matches(key, table_names(), n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(table_names())}"
+    raise InputError(f"there is no table named {name!r}: {hint} (a table of your own is a .toml file)")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a TOML file: {error}") from None
+
+
+def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -> Table:
+    unknown = sorted(set(raw) - _FIELDS)
+    if unknown:
+        close = difflib.get_close_matches(unknown[0], _FIELDS, n=1)
+        raise InputError(f"{where}: unknown field {unknown[0]!r}" + (f", {close[0]}?" if close else ""))
+    published = load_published(raw["published"]) if "published" in raw else None
+    models = _names(raw, "models", where, published.rows if published else None)
+    datasets = _names(raw, "datasets", where, published.columns if published else None)
+    label_of = {model: Path(model).stem if model.endswith(".py") else model for model in models}
+    rows = tuple(label_of[model] for model in models)
+    families = raw.get("families", published.families if published else [rows])
+    runs = raw.get("runs", 10)
+    measure = raw.get("measure", "score")
+    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+        raise InputError(f"{where}: runs must be an integer of 1 or more, not {runs!r}")
+    if measure not in get_args(Measure):
+        raise InputError(f"{where}: measure must be one of {', '.join(get_args(Measure))}, not {measure!r}")
+    _check_choice(raw, "split", ("sparse", "dense", "public"), where)
+    _check_choice(raw, "protocol", ("paper", "sound"), where)
+    return Table(
+        name=name,
+        title=raw.get("title", published.caption if published else name),
+        models=rows,
+        datasets=tuple(_placed(dataset, folder) for dataset in datasets),
+        families=tuple(tuple(family) for family in families),
+        split=raw.get("split", "dense"),
+        runs=runs,
+        protocol=raw.get("protocol", "sound"),
+        measure=measure,
+        hidden=raw.get("hidden"),
+        published=published,
+        curve=raw.get("curve"),
+        variant=raw.get("variant"),
+        not_run=tuple(raw.get("not_run", ())),
+        model_files={
+            label: Path(folder or ".") / model for model, label in label_of.items() if model != label
+        },
+    )
+
+
+def _names(
+    raw: Mapping[str, Any], field_name: str, where: str, default: tuple[str, ...] | None
+) -> tuple[str, ...]:
+    names = raw.get(field_name, default)
+    if not names or isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{where}: {field_name} must be a list of names")
+    if len(set(names)) < len(names):
+        raise InputError(f"{where}: {field_name} names something twice")
+    return tuple(names)
+
+
+def _check_choice(raw: Mapping[str, Any], field_name: str, choices: tuple[str, ...], where: str) -> None:
+    if field_name in raw and raw[field_name] not in choices:
+        raise InputError(
+            f"{where}: {field_name} must be one of {', '.join(choices)}, not {raw[field_name]!r}"
+        )
+
+
+def _placed(dataset: str, folder: Path | None) -> str:
+    """Paths in a user's table are meant from where the table lies."""
+    base = dataset.partition(":")[0]
+    if folder is not None and base and (folder / base).exists():
+        return str(folder / base) + dataset[len(base) :]
+    return dataset

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tiny_experiments import TINY, write_tiny_table
+
+
+def plap(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "plap", "reproduce", *map(str, arguments)],
+        cwd=cwd, capture_output=True, text=True, check=False, env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+def test_a_table_of_ones_own(tmp_path: Path) -> None:
+    write_tiny_table(tmp_path)
+    done = plap("tiny.toml", "--quick", "--json", "--only", "model=two_hop", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["protocol"] == "sound"
+    assert any("Quick look" in rule for rule in result["rules"])
+    assert [(c["model"], c["runs"], c["not_finite"]) for c in result["cells"]] == [("two_hop", 3, 0)] * 2
+    out = tmp_path / "reproduction"
+    assert {"runs.sqlite", "tiny.md", "tiny.csv", "tiny.tex", "tiny.html"} <= {p.name for p in out.iterdir()}
+    shown = plap("tiny.toml", "--quick", "--report-only", cwd=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert "two_hop" in shown.stdout
+    assert f"Page: {Path('reproduction') / 'tiny.html'}" in shown.stdout
+    assert f"{result['cells'][0]['mean']:.1f}" in shown.stdout
+
+
+def test_the_list_of_tables(tmp_path: Path) -> None:
+    listed = plap("--list", "--json", cwd=tmp_path)
+    rows = {row["name"]: row for row in json.loads(listed.stdout)}
+    assert rows["heterophilic"]["runs"] == 100
+    assert len(rows) == 14
+    assert "heterophilic" in plap("--list", cwd=tmp_path).stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "which table? `plap reproduce --list` shows them"),
+        (["heterofilic"], "did you mean heterophilic"),
+        (["heterophilic", "--only", "dataset=cora"], "has no dataset 'cora'"),
+        (["heterophilic", "--grid", "huge"], "grid must be full or small, not 'huge'"),
+        (["heterophilic", "--protocol", "fair"], "protocol must be one of paper, sound"),
+        (["heterophilic", "--executor", "slurm"], "--executor must be local or ray, not 'slurm'"),
+        (["heterophilic", "--address", "auto"], "--address goes with --executor ray"),
+        (["time-heterophilic", "--executor", "ray"], "running times are measured by one process"),
+        (["none.toml"], "none.toml cannot be read"),
+    ],
+)
+def test_mistakes(tmp_path: Path, arguments: list[str], words: str) -> None:
+    done = plap(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert words in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_table_of_which_nothing_can_be_trained(tmp_path: Path) -> None:
+    write_tiny_table(tmp_path, TINY.replace("phi=0.8", "phi=8").replace("phi=-0.8", "phi=-8"))
+    done = plap("tiny.toml", "--quick", "-q", cwd=tmp_path)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "phi" in done.stderr
+
+
+def test_a_table_of_which_a_part_cannot_be_trained(tmp_path: Path) -> None:
+    write_tiny_table(tmp_path, TINY.replace("phi=0.8", "phi=8"))
+    done = plap("tiny.toml", "--quick", "-q", "--only", "model=mlp", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "phi" in done.stdout
+    assert (tmp_path / "reproduction" / "tiny.html").is_file()

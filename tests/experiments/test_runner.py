@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from plap.data import load, split
+from plap.errors import InputError
+from plap.experiments.assembly import assemble
+from plap.experiments.plan import CellPlan, Effort, Selection, make_cells
+from plap.experiments.runner import Status, run_cells
+from plap.experiments.store import Store, equal_records
+from plap.experiments.tables import Table, load_table
+from plap.training import accuracy, train_runs
+from tiny_experiments import TINY, TWO_HOP, ThisProcess, means, write_tiny_table
+
+EFFORT = Effort(runs=3, grid="small", search_epochs=6, max_epochs=12, patience=10)
+
+
+def tiny(
+    folder: Path, effort: Effort = EFFORT, only: str = "", text: str = TINY
+) -> tuple[Table, list[CellPlan]]:
+    table = load_table(str(write_tiny_table(folder, text)))
+    return table, make_cells(table, table.protocol, effort, Selection.parse([only] if only else []))
+
+
+def test_a_cell_is_searched_and_then_run_with_every_seed(tmp_path: Path) -> None:
+    table, cells = tiny(tmp_path, only="model=mlp")
+    with Store(tmp_path / "runs.sqlite") as store:
+        assert run_cells(cells, store, ThisProcess()) == {}
+        result = assemble(table, "sound", EFFORT, cells, store)
+        records = store.all_records()
+    assert len(records) == 2 * (4 + 3)
+    for cell in result.cells:
+        assert (len(cell.values), cell.tried, cell.grid, cell.not_finite) == (3, 4, 8, 0)
+        assert cell.config is not None
+        assert set(cell.config) == {"lr", "dropout", "weight_decay"}
+    search = [r for r in records if r.run.config.max_epochs == 6 and "phi=0.8" in r.run.setting.dataset]
+    best = max(search, key=lambda r: (r.val_score, -r.val_loss))
+    assert result.cells[0].config == {
+        name: getattr(best.run.config, name) for name in result.cells[0].config or {}
+    }
+
+
+def test_scores_are_those_of_the_test_nodes_of_each_runs_own_split(tmp_path: Path) -> None:
+    _, (cell,) = tiny(tmp_path, only="dataset=csbm:phi=0.8,n=60,f=8,model=mlp")
+    with Store(tmp_path / "runs.sqlite") as store:
+        run_cells([cell], store, ThisProcess())
+        final = store.records(cell.final(store.records(cell.search())))
+    for seed, stored in enumerate(final):
+        data = load(f"{cell.dataset},seed={seed}")
+        parts = split(data, preset="dense", seed=seed)
+        (trained,) = train_runs(
+            data.graph, data.x, data.y, [stored.run.config], parts, num_classes=data.num_classes
+        )
+        assert stored.split_digest == parts.digest
+        assert stored.test_score == accuracy(data.y[parts.test], trained.logits[parts.test].argmax(1))
+        assert (stored.val_score, stored.epochs) == (trained.val_score, trained.epochs)
+
+
+def test_nothing_is_trained_twice(tmp_path: Path) -> None:
+    _, cells = tiny(tmp_path)
+    with Store(tmp_path / "runs.sqlite") as store:
+        run_cells(cells, store, ThisProcess())
+        before = store.all_records()
+        again = ThisProcess()
+        run_cells(cells, store, again)
+        assert again.jobs == []
+        more = ThisProcess()
+        run_cells([replace(cell, effort=replace(EFFORT, runs=5)) for cell in cells], store, more)
+        assert sorted(c.seed for job in more.jobs for c in job.configs) == sorted([3, 4] * 4)
+        assert equal_records(before, [r for r in store.all_records() if r.run.config.seed < 3])
+
+
+def test_a_table_that_was_cut_short_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+    table, cells = tiny(tmp_path)
+
+    class StopsAfter(ThisProcess):
+        def __init__(self, events: int) -> None:
+            super().__init__()
+            self._events = events
+
+        def run(self, next_job):  # type: ignore[no-untyped-def]
+            for count, event in enumerate(super().run(next_job)):
+                if count == self._events:
+                    return
+                yield event
+
+    with Store(tmp_path / "whole.sqlite") as whole, Store(tmp_path / "cut.sqlite") as cut:
+        run_cells(cells, whole, ThisProcess())
+        for events in (1, 3, 7, 2, 11):
+            run_cells(cells, cut, StopsAfter(events))
+        partial = assemble(table, "sound", EFFORT, cells, cut)
+        assert any(cell.mean is None for cell in partial.cells)
+        run_cells(cells, cut, ThisProcess())
+        assert equal_records(whole.all_records(), cut.all_records())
+        one, other = (assemble(table, "sound", EFFORT, cells, store) for store in (whole, cut))
+        assert means(one) == means(other)
+
+
+def test_a_changed_model_is_another_model(tmp_path: Path) -> None:
+    _, cells = tiny(tmp_path, only="model=two_hop")
+    with Store(tmp_path / "runs.sqlite") as store:
+        run_cells(cells, store, ThisProcess())
+        count = len(store.all_records())
+        (tmp_path / "two_hop.py").write_text(TWO_HOP.replace("K=2", "K=3"))
+        table = load_table(str(tmp_path / "tiny.toml"))
+        changed = make_cells(table, "sound", EFFORT, Selection.parse(["model=two_hop"]))
+        run_cells(changed, store, ThisProcess())
+        assert len(store.all_records()) == 2 * count
+
+
+def test_a_users_model_is_searched_over_its_own_grid(tmp_path: Path) -> None:
+    _, cells = tiny(tmp_path, only="model=two_hop")
+    search = cells[0].search()
+    assert [run.config.lr for run in search] == [0.01, 0.1]
+    assert {run.config.hidden for run in search} == {4}
+    assert {run.config.max_epochs for run in cells[0].final([])} == {12}
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("x = 1", "must define build"),
+        ("def build(:", "cannot be run: SyntaxError"),
+        ("import nothing_of_that_name", "cannot be run: ModuleNotFoundError"),
+        ("build = print\nGRID = {'rate': [1]}", "'rate' is no setting of a run"),
+    ],
+)
+def test_mistakes_in_a_users_model(tmp_path: Path, code: str, words: str) -> None:
+    path = write_tiny_table(tmp_path)
+    (tmp_path / "two_hop.py").write_text(code)
+    with pytest.raises(InputError, match=r"two_hop\.py") as caught:
+        make_cells(load_table(str(path)), "sound", EFFORT, Selection())
+    assert words in str(caught.value)
+
+
+def test_a_cell_that_fails_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    text = TINY.replace('"csbm:phi=-0.8,n=60,f=8"', '"csbm:phi=7,n=60,f=8"')
+    table, cells = tiny(tmp_path, text=text)
+    with Store(tmp_path / "runs.sqlite") as store:
+        problems = run_cells(cells, store, ThisProcess())
+        result = assemble(table, "sound", EFFORT, cells, store, problems)
+    assert {dataset for dataset, _ in problems} == {"csbm:phi=7,n=60,f=8"}
+    assert all("phi" in sentence for sentence in problems.values())
+    assert [cell.mean is None for cell in result.cells] == [False, True, False, True]
+    assert [cell.problem is None for cell in result.cells] == [True, False, True, False]
+
+
+def test_progress_ends_at_all_runs(tmp_path: Path) -> None:
+    _, cells = tiny(tmp_path)
+    told: list[Status] = []
+    with Store(tmp_path / "runs.sqlite") as store:
+        run_cells(cells, store, ThisProcess(), told.append)
+    assert [status.finished for status in told] == list(range(1, len(told) + 1))
+    assert told[-1].runs == told[-1].finished == 2 * (4 + 3) + 2 * (2 + 3)
+    assert told[-1].done == pytest.approx(1)
+    assert all(one.done <= two.done + 1e-9 for one, two in itertools.pairwise(told))
+
+
+def test_running_times_are_measured_one_run_at_a_time(tmp_path: Path) -> None:
+    table, cells = tiny(tmp_path, text=TINY + 'measure = "time"')
+    executor = ThisProcess()
+    with Store(tmp_path / "runs.sqlite") as store:
+        run_cells(cells, store, executor)
+        result = assemble(table, "sound", EFFORT, cells, store)
+    assert all(job.setting.alone for job in executor.jobs)
+    assert result.unit == "ms an epoch"
+    assert all(len(cell.values) == len(cell.totals) == 3 and min(cell.values) > 0 for cell in result.cells)
+
+
+def test_effort() -> None:
+    table = load_table("heterophilic")
+    assert Effort.of(table) == Effort(runs=100)
+    assert Effort.of(table, runs=10, grid="small").search_epochs == 200
+    quick = Effort.of(table, quick=True)
+    assert (quick.runs, quick.grid) == (3, "small")
+    assert quick.sentence.startswith("Quick look, not the paper's effort: 3 runs a cell")
+    with pytest.raises(InputError, match="grid must be full or small, not 'tiny'"):
+        Effort.of(table, grid="tiny")  # type: ignore[arg-type]
+
+
+def test_selection() -> None:
+    table = load_table("noisy-heterophilic")
+    cells = make_cells(table, "paper", EFFORT, Selection.parse(["dataset=texas,model=gcn", "model=mlp"]))
+    assert [(cell.dataset, cell.model) for cell in cells] == [
+        (f"texas:r={r}", model) for r in ("0.25", "0.5", "1") for model in ("mlp", "gcn")
+    ]
+    for wrong, words in (
+        ("dataset=cora", "has no dataset 'cora'"),
+        ("model=cnn", "has no model 'cnn'"),
+        ("texas", "--only takes dataset=NAME or model=NAME, not 'texas'"),
+        ("dataset=", "not 'dataset='"),
+    ):
+        with pytest.raises(InputError) as caught:
+            make_cells(table, "paper", EFFORT, Selection.parse([wrong]))
+        assert words in str(caught.value)
+
+
+def test_wider_models_where_the_table_says_so() -> None:
+    table = load_table("hidden-64-heterophilic")
+    widths = {
+        cell.model: {run.config.hidden for run in cell.search()}
+        for cell in make_cells(table, "paper", EFFORT, Selection.parse(["dataset=texas"]))
+    }
+    assert widths.pop("gat") == {8}
+    assert set(map(frozenset, widths.values())) == {frozenset({64})}

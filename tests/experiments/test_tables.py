@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plap.errors import InputError
+from plap.experiments.models import find_model_spec
+from plap.experiments.published import published_tables
+from plap.experiments.tables import load_table, table_names
+from tiny_experiments import write_tiny_table
+
+
+def test_every_published_table_of_results_can_be_run() -> None:
+    assert set(table_names()) == set(published_tables()) - {"datasets"}
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_a_table_of_the_paper_has_the_published_rows_and_columns(name: str) -> None:
+    table = load_table(name)
+    assert table.published is not None
+    assert (table.models, table.datasets) == (table.published.rows, table.published.columns)
+    assert table.protocol == "paper"
+    assert table.measure == "time" or table.runs == table.published.runs
+    assert table.published.split in (table.split, None) or table.split == "public"
+
+
+def test_own_table(tmp_path: Path) -> None:
+    table = load_table(str(write_tiny_table(tmp_path)))
+    assert table.models == ("mlp", "two_hop")
+    assert table.model_files == {"two_hop": tmp_path / "two_hop.py"}
+    assert (table.protocol, table.published, table.families) == ("sound", None, (("mlp", "two_hop"),))
+
+
+def test_datasets_are_found_beside_the_table(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    path = write_tiny_table(tmp_path, 'models = ["mlp"]\ndatasets = ["mine", "mine:r=0.5", "texas"]')
+    assert load_table(str(path)).datasets == (
+        str(tmp_path / "mine"), f"{tmp_path / 'mine'}:r=0.5", "texas",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('models = ["mlp"]', "datasets must be a list of names"),
+        ('models = "mlp"\ndatasets = ["texas"]', "models must be a list of names"),
+        ('models = ["mlp", "mlp"]\ndatasets = ["texas"]', "models names something twice"),
+        ('models = ["mlp"]\ndatasets = ["texas"]\nrun = 3', "unknown field 'run', runs?"),
+        ('models = ["mlp"]\ndatasets = ["texas"]\nruns = 0', "runs must be an integer of 1 or more, not 0"),
+        ('models = ["mlp"]\ndatasets = ["texas"]\nsplit = "half"', "split must be one of"),
+        ('models = ["mlp"]\ndatasets = ["texas"]\nmeasure = "f1"', "measure must be one of score, time"),
+        ("models = [", "is not a TOML file"),
+    ],
+)
+def test_mistakes_in_a_table(tmp_path: Path, text: str, words: str) -> None:
+    path = write_tiny_table(tmp_path, text)
+    with pytest.raises(InputError, match=r"tiny\.toml") as caught:
+        load_table(str(path))
+    assert words in str(caught.value)
+
+
+def test_unknown_tables() -> None:
+    with pytest.raises(InputError, match="did you mean heterophilic"):
+        load_table("heterofilic")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_table("nowhere/table.toml")
+
+
+@pytest.mark.parametrize(
+    ("model", "full"),
+    [("mlp", 8), ("gcn", 8), ("sgc", 4), ("gat", 8), ("jknet", 32), ("appnp", 32), ("gprgnn", 252),
+     ("pgnn-1.0", 180), ("pgnn-2.5", 180), ("gcn+pgnn-1.5", 120), ("jknet+pgnn-1.5", 480)],
+)  # fmt: skip
+def test_the_grids_of_the_appendix(model: str, full: int) -> None:
+    spec = find_model_spec(model)
+    configs = spec.configs()
+    assert len(set(configs)) == len(configs) == full
+    assert set(spec.configs("small")) <= set(configs)
+    assert all(config.max_epochs == 1000 and config.patience == 200 for config in configs)
+
+
+def test_rows_with_a_p() -> None:
+    assert find_model_spec("pgnn-1.5").base.p == 1.5
+    with pytest.raises(InputError, match="p must be a number of at least 1"):
+        find_model_spec("pgnn-0.5")
+    with pytest.raises(InputError, match="there is no model named 'gatt': did you mean gat"):
+        find_model_spec("gatt")
