@@ -12,7 +12,7 @@ from plap.errors import InputError
 from plap.graph import Graph
 from plap.labels import Classes, Codes, codes_of, encode
 from plap.params import Estimator
-from plap.solution import SolveInfo, solve
+from plap.solving import SolveInfo, solve
 
 
 class PLaplacianLabelPropagation(Estimator):

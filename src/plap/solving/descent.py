@@ -1,0 +1,76 @@
+"""Downhill step by step: what all methods share is the guard that no step may raise the objective."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from plap.solving.problem import Point, Problem
+
+ROUNDING = 1e-13
+"""Relative rise of the objective that is rounding and no ascent."""
+
+_ARMIJO = 1e-4
+_SMALLEST_OMEGA = 2.0**-30
+
+
+class Method(Protocol):
+    """Where to go next, as a method that learns from the steps that were taken."""
+
+    def direction(self, here: Point) -> Tensor:
+        """The step that the method wants to take from here."""
+
+    def learn(self, before: Point, after: Point) -> None:
+        """Take note of a step."""
+
+    def forget(self) -> None:
+        """Start over: the last direction led nowhere."""
+
+
+def damping(p: float) -> float:
+    """ω of the paper's step: 1 up to p = 2, where the step cannot climb, and 1/(p−1) beyond, where it can."""
+    return 1 / max(1.0, p - 1)
+
+
+def plain_step(here: Point, omega: float) -> Tensor:
+    """The step of Eq. 11-13 from here, F' − F, times omega."""
+    return here.gradient / here.metric * -omega
+
+
+def descend(
+    problem: Problem, method: Method, tol: float, max_iter: int
+) -> tuple[Point, tuple[float, ...], float]:
+    """Go down until ‖∇L‖ ≤ tol ‖∇L(X)‖, no way down is found, or max_iter steps were taken.
+
+    Returns
+    -------
+    The last point, the objective at X and after every step, and ‖∇L‖ / ‖∇L(X)‖ at the last point.
+    """
+    here = problem.at(problem.X)
+    start = float(here.gradient.norm())
+    history = [here.value]
+    while float(here.gradient.norm()) > tol * start and len(history) <= max_iter:
+        there = _search(problem, here, method.direction(here))
+        if there is None:
+            method.forget()
+            there = _search(problem, here, plain_step(here, damping(problem.p)))
+        if there is None:
+            break
+        method.learn(here, there)
+        here = there
+        history.append(here.value)
+    residual = float(here.gradient.norm()) / start if start > 0 else 0.0
+    return here, tuple(history), residual
+
+
+def _search(problem: Problem, here: Point, direction: Tensor) -> Point | None:
+    """Halve the step until the objective falls as it should; None if it never does."""
+    slope = float((here.gradient * direction).sum())
+    omega = 1.0
+    while slope < 0 and omega > _SMALLEST_OMEGA:
+        there = problem.at(here.F + omega * direction)
+        if there.value <= here.value * (1 + ROUNDING) + _ARMIJO * omega * slope:
+            return there
+        omega /= 2
+    return None
