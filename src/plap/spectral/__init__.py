@@ -1,0 +1,50 @@
+"""Spectra of the graph p-Laplacian, and message passing as a filter (§4, Theorems 5-7, Proposition 1)."""
+
+from plap.spectral.bounds import Bounds, eigenvalue_bounds
+from plap.spectral.branches import Branch, Branches, eigenpair_branches
+from plap.spectral.cheeger import cheeger_cut
+from plap.spectral.clustering import Clustering, spectral_clustering
+from plap.spectral.defects import (
+    DecompositionDefect,
+    OrthogonalityDefect,
+    decomposition_defect,
+    orthogonality_defect,
+)
+from plap.spectral.exact import Spectrum, spectrum
+from plap.spectral.largest import largest_eigenpair
+from plap.spectral.operator import Eigenpair
+from plap.spectral.picture import PictureFiles, draw_responses, response_curves, response_table
+from plap.spectral.regimes import NodeRegimes, node_regimes
+from plap.spectral.response import Bands, Response, filter_response, linear_gain, transfer
+from plap.spectral.second import second_eigenpair
+
+__all__ = [
+    "Bands",
+    "Bounds",
+    "Branch",
+    "Branches",
+    "Clustering",
+    "DecompositionDefect",
+    "Eigenpair",
+    "NodeRegimes",
+    "OrthogonalityDefect",
+    "PictureFiles",
+    "Response",
+    "Spectrum",
+    "cheeger_cut",
+    "decomposition_defect",
+    "draw_responses",
+    "eigenpair_branches",
+    "eigenvalue_bounds",
+    "filter_response",
+    "largest_eigenpair",
+    "linear_gain",
+    "node_regimes",
+    "orthogonality_defect",
+    "response_curves",
+    "response_table",
+    "second_eigenpair",
+    "spectral_clustering",
+    "spectrum",
+    "transfer",
+]

@@ -1,0 +1,121 @@
+"""The spectrum of Δ_2, component by component: whole for small graphs, either end of it for large ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.spectral.operator import Array, EdgeOperator, check_count
+
+End = Literal["smallest", "largest"]
+
+_DENSE_FOR_SOME = 400
+"""Nodes of a component up to which all of its eigenvalues cost less than a few by Lanczos."""
+
+_MOST_DENSE = 10_000
+_MARGIN, _RESTARTS, _SHIFT = 10, 300, 0.01
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Eigenvalues of Δ_2 in ascending order, and their eigenvectors."""
+
+    values: Array
+    """Shape [k], within [0, 2]."""
+    vectors: Array
+    """Shape [N, k], orthonormal columns."""
+
+
+def spectrum(graph: Graph, k: int | None = None, which: End = "smallest") -> Spectrum:
+    """Eigenvalues and eigenvectors of the normalised Laplacian Δ_2 = I − D^-1/2 W D^-1/2.
+
+    Each connected component is solved for itself, densely where that is cheap and otherwise by SciPy's
+    Lanczos, so that an eigenvalue that many components share (0 above all) is found as often as it is there.
+
+    Parameters
+    ----------
+    graph : Graph
+        A node without edges has the eigenvalue 0.
+    k : int, optional
+        How many; all by default, for graphs of up to 10,000 nodes.
+    which : {"smallest", "largest"}
+        Which end of the spectrum the k are taken from.
+
+    Returns
+    -------
+    Spectrum
+
+    Examples
+    --------
+    A complete graph of n nodes has 0 once and n/(n − 1) otherwise.
+
+    >>> import plap
+    >>> triangle = plap.Graph.from_edges([(0, 1), (1, 2), (2, 0)])
+    >>> plap.spectral.spectrum(triangle).values.round(12)
+    array([0. , 1.5, 1.5])
+    >>> plap.spectral.spectrum(triangle, k=1, which="largest").values.round(12)
+    array([1.5])
+    """
+    operator = EdgeOperator(graph)
+    n = operator.num_nodes
+    if which not in get_args(End):
+        raise InputError(f"which must be one of {', '.join(get_args(End))}, not {which!r}")
+    if k is not None and check_count("k", k) > n:
+        raise InputError(f"k must be at most the {n} nodes of the graph, not {k}")
+    if k is None and n > _MOST_DENSE:
+        raise InputError(f"the whole spectrum of {n} nodes is too large: ask for k of its eigenvalues")
+    count = n if k is None else int(k)
+    order = np.argsort(operator.components, kind="stable")
+    parts = np.split(order, np.cumsum(np.bincount(operator.components))[:-1]) if n else []
+    solved = [_component(operator.laplacian, nodes, k, which) for nodes in parts]
+    values = np.concatenate([part.values for part in solved]) if solved else np.zeros(0)
+    chosen = np.argsort(values, kind="stable")
+    chosen = chosen[:count] if which == "smallest" else chosen[values.size - count :]
+    return Spectrum(values[chosen], _scatter(parts, solved, chosen, n))
+
+
+def _component(laplacian: scipy.sparse.csr_array, nodes: np.ndarray, k: int | None, which: End) -> Spectrum:
+    """All pairs of a component, or at least min(k, its size) of the chosen end."""
+    size = nodes.size
+    if size == 1:
+        return Spectrum(np.zeros(1), np.ones((1, 1)))
+    block = laplacian[nodes][:, nodes]
+    if k is None or size <= _DENSE_FOR_SOME or (4 * k >= size and size <= _MOST_DENSE):
+        values, vectors = np.linalg.eigh(block.toarray())
+    else:
+        values, vectors = _lanczos(block, k, which)
+    return Spectrum(np.clip(values, 0, 2), vectors)
+
+
+def _lanczos(block: scipy.sparse.csr_array, k: int, which: End) -> tuple[Array, Array]:
+    """At least k pairs of one end, with products alone, or by inversion where gaps are too small for that.
+
+    Lanczos meets the copies of a multiple eigenvalue one after the other, so that some more are asked for.
+    """
+    count = min(k + _MARGIN, block.shape[0] - 1)
+    start = np.random.default_rng(0).standard_normal(block.shape[0])
+    settings = {"k": count, "v0": start, "ncv": min(block.shape[0], max(2 * count + 1, 40))}
+    try:
+        pairs = eigsh(block, which="SA" if which == "smallest" else "LA", maxiter=_RESTARTS, **settings)
+    except ArpackNoConvergence:
+        pairs = eigsh(block.tocsc(), sigma=-_SHIFT if which == "smallest" else 2 + _SHIFT, **settings)
+    values, vectors = pairs
+    return values, vectors
+
+
+def _scatter(parts: list[np.ndarray], solved: list[Spectrum], chosen: np.ndarray, n: int) -> Array:
+    """The chosen eigenvectors of all components, as functions of all nodes."""
+    owner = np.repeat(np.arange(len(parts)), [part.values.size for part in solved])
+    local = np.concatenate([np.arange(part.values.size) for part in solved]) if solved else np.zeros(0, int)
+    vectors: Array = np.zeros((n, chosen.size))
+    for c, nodes in enumerate(parts):
+        (columns,) = np.nonzero(owner[chosen] == c)
+        if columns.size:
+            vectors[np.ix_(nodes, columns)] = solved[c].vectors[:, local[chosen[columns]]]
+    return vectors

@@ -1,0 +1,121 @@
+"""Proposition 1, node by node: where a step is low-pass and where low-high-pass, as far as that is true."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.spectral.bounds import eigenvalue_bounds
+from plap.spectral.operator import Array, check_p
+from plap.spectral.signals import as_signal
+
+_BLOCK = 1 << 22
+"""Numbers of an entries × channels array that exist at one time."""
+
+
+@dataclass(frozen=True)
+class NodeRegimes:
+    """How one step of message passing acts on each node, by Proposition 1 put right."""
+
+    regime: NDArray[np.str_]
+    """Shape [N]: "low-pass" where the cut-off is at least ``top``, "low-high-pass" below, and "held" for a
+    node on which no edge acts, which keeps its input."""
+    cutoff: Array
+    """Σ_j M_ij / D_i = 1/α̃_i, the frequency at which 1 − α̃_i λ changes its sign, shape [N]."""
+    top: float
+    """The end of the spectrum that the cut-offs are compared with."""
+    gradient_norm: Array
+    """‖∇f(i)‖ = (Σ_j ‖∇f([i, j])‖²)^½, shape [N]."""
+    threshold: float
+    """top^(1/(p−2)). A gradient norm of at most this settles the regime: low-pass for p < 2, low-high-pass
+    for p > 2. One above it settles nothing. NaN for p = 2, where every node is low-high-pass."""
+    settled: NDArray[np.bool_]
+    """Where the gradient norm alone does so. For p < 2 not where neighbours are equal: their edges do not
+    act."""
+    paper_threshold: float
+    """The threshold as printed, for the largest N_k (for p = 1 with N_min): the paper takes norms above it as
+    settled too, the other way."""
+
+
+def node_regimes(x: Tensor | ArrayLike, graph: Graph, p: float, *, top: float | None = None) -> NodeRegimes:
+    r"""Whether the step that starts from x is low-pass or low-high-pass on each node (Proposition 1).
+
+    The proposition reads a step as multiplying with 1 − α̃_i λ up to a constant, where
+
+    .. math:: 1/\tilde\alpha_i = \sum_j \frac{M_{ij}}{D_i}
+        = \sum_j \frac{W_{ij}}{D_i} \|\nabla f([i,j])\|^{p-2},
+
+    which stays positive on the whole spectrum if 1/α̃_i is at least its end (low-pass), and otherwise grows
+    again beyond the cut-off 1/α̃_i (low-high-pass). That is a picture, not a theorem: no p-eigenvalue belongs
+    to a node. What is exact here is the cut-off, so it decides; the paper's test of ‖∇f(i)‖ is a bound on it
+    and settles one of the two sides only. The end of the spectrum is the bound
+    2^(p−1) max_k Σ_j (W_kj/D_k)^(p/2) instead of Theorem 7's, which is larger, and for p = 1 false.
+
+    Parameters
+    ----------
+    x : Tensor or array, shape [N] or [N, C]
+        Its scale matters for p ≠ 2.
+    graph : Graph
+    p : float, at least 1
+    top : float, optional
+        Another end of the spectrum, such as the value of :func:`plap.spectral.largest_eigenpair`.
+
+    Returns
+    -------
+    NodeRegimes
+
+    Examples
+    --------
+    >>> import plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3)], num_nodes=5)
+    >>> x = [0.0, 0.1, 5.0, 9.0, 1.0]
+    >>> plap.spectral.node_regimes(x, path, p=1.5).regime.tolist()
+    ['low-pass', 'low-pass', 'low-high-pass', 'low-high-pass', 'held']
+    """
+    p, signal = check_p(p), as_signal("x", x, graph)
+    if top is None:
+        top = eigenvalue_bounds(graph, p).local
+    if not (math.isfinite(top) and top > 0):
+        raise InputError(f"top must be positive and finite, not {top!r}")
+    cutoff, norm, acting = _cutoffs(signal, graph.to("cpu"), p)
+    regime = np.where(cutoff >= top, "low-pass", np.where(cutoff > 0, "low-high-pass", "held"))
+    threshold = _threshold(top, p)
+    settled = acting & (cutoff > 0) & (norm <= threshold)
+    return NodeRegimes(
+        regime, cutoff, float(top), norm, threshold, settled, _threshold(eigenvalue_bounds(graph, p).paper, p)
+    )
+
+
+def _threshold(top: float, p: float) -> float:
+    """top^(1/(p−2)), infinite or 0 where p is too near to 2 for a number."""
+    if p == 2:
+        return math.nan
+    return math.exp(log) if (log := math.log(top) / (p - 2)) < 700 else math.inf
+
+
+@np.errstate(over="ignore")
+def _cutoffs(x: Array, graph: Graph, p: float) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """Cut-off and gradient norm of every node, and whether it has edges and all of them act."""
+    n = graph.num_nodes
+    receiver, source = graph.receivers().numpy(), graph.indices.long().numpy()
+    weight, degree = graph.weight.detach().double().numpy(), graph.degree.detach().numpy()
+    cutoff, square, idle = np.zeros(n), np.zeros(n), degree == 0
+    size = max(1, _BLOCK // x.shape[1])
+    for start in range(0, receiver.size, size):
+        i, j, w = (part[start : start + size] for part in (receiver, source, weight))
+        here, there = (np.sqrt(w / degree[k])[:, None] * x[k] for k in (i, j))
+        norm = np.linalg.norm(here - there, axis=1)
+        ends = np.hypot(np.linalg.norm(here, axis=1), np.linalg.norm(there, axis=1))
+        # as in plap.propagate: rows that are equal up to rounding do not interact for p < 2
+        acts = (norm > 4 * np.finfo(np.float64).eps * ends) | (p >= 2)
+        power = np.where(acts, np.where(acts, norm, 1) ** (p - 2), 0)
+        np.add.at(cutoff, i, w / degree[i] * power)
+        np.add.at(square, i, norm**2)
+        np.logical_or.at(idle, i, ~acts)
+    return cutoff, np.sqrt(square), ~idle
