@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import pytest
@@ -15,6 +16,7 @@ from torch import Tensor
 import plap
 import problems
 import textbook
+from allocations import Allocations
 from plap.kernels import fused_op, threads
 
 
@@ -48,6 +50,11 @@ def x(graph: plap.Graph) -> Tensor:
         ({"variant": "other"}, "variant must be one of"),
         ({"backend": "cuda"}, "backend must be one of"),
         ({"variant": "published", "backend": "fused"}, "variant 'published' needs backend 'torch'"),
+        ({"memory_budget": "4 elephants"}, "memory_budget must be bytes or text"),
+        ({"memory_budget": 1000}, "memory_budget is too small: 2 steps on 30 nodes × 5 channels"),
+        ({"memory_budget": 1000, "backend": "torch"}, "memory_budget is too small"),
+        ({"memory_budget": "1GB", "backend": "dense"}, "memory_budget cannot be kept by backend 'dense'"),
+        ({"memory_budget": "1GB", "variant": "published"}, "cannot be kept by variant 'published'"),
     ],
 )
 def test_refuses_by_name(x: Tensor, graph: plap.Graph, changed: dict[str, Any], sentence: str) -> None:
@@ -169,13 +176,14 @@ def test_published_variant_differs_from_the_paper(x: Tensor, graph: plap.Graph) 
     assert (paper - published).abs().max() > 1e-2
 
 
-@pytest.mark.parametrize("keep", [False, True])
-def test_opcheck(graph: plap.Graph, keep: bool) -> None:
+@pytest.mark.parametrize("every", [0, 1, 2], ids=["none kept", "all kept", "some kept"])
+def test_opcheck(graph: plap.Graph, every: int) -> None:
+    keep = every > 0
     x = problems.features(2 * graph.num_nodes, 5, seed=1).reshape(2, graph.num_nodes, 5).requires_grad_(keep)
     p = torch.tensor([1.5, 2.0], dtype=torch.float64, requires_grad=keep)
     mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
     weight = graph.weight.clone().requires_grad_(keep)
-    arguments = (x, graph.indptr, graph.indices, weight, graph.degree, p, mu, 2, 0.9, 0.0, keep)
+    arguments = (x, graph.indptr, graph.indices, weight, graph.degree, p, mu, 3, 0.9, 0.0, every)
     torch.library.opcheck(fused_op._forward, arguments)
 
 
@@ -285,6 +293,49 @@ def test_edge_weights_learn_through_graph_construction() -> None:
         return plap.propagate(x, plap.Graph.from_edge_index(edge_index, w), 1.5, 0.1, 2)
 
     assert torch.autograd.gradcheck(result, (weight,))
+
+
+def test_a_budget_is_kept_in_one_compiled_graph_and_refused_where_it_cannot_be(
+    x: Tensor, graph: plap.Graph
+) -> None:
+    budget = plap.memory_needed(graph.num_nodes, graph.num_entries, 5, 6, dtype=x.dtype).least
+
+    def loss(x: Tensor) -> Tensor:
+        return plap.propagate(x.relu(), graph, 1.5, 0.1, 6, memory_budget=budget).square().sum()
+
+    eager, traced = x.clone().requires_grad_(), x.clone().requires_grad_()
+    loss(eager).backward()
+    torch.compile(loss, fullgraph=True, backend="aot_eager")(traced).backward()
+    torch.testing.assert_close(traced.grad, eager.grad)
+    for backend in ("fused", "torch"):
+        batched = partial(plap.propagate, graph=graph, p=1.5, mu=0.1, backend=backend, memory_budget="1GB")
+        with pytest.raises(plap.InputError, match=r"memory_budget cannot be kept .*under torch\.func"):
+            torch.func.vmap(batched)(x[None])
+
+
+def test_batched_cotangents_of_recomputed_steps(x: Tensor, graph: plap.Graph) -> None:
+    budget = plap.memory_needed(graph.num_nodes, graph.num_entries, 5, 6, dtype=x.dtype).least
+    leaf = x.clone().requires_grad_()
+    result = plap.propagate(leaf, graph, 1.5, 0.1, 6, memory_budget=budget)
+    cotangents = torch.randn(3, *result.shape, dtype=x.dtype)
+    (together,) = torch.autograd.grad(result, leaf, cotangents, is_grads_batched=True, retain_graph=True)
+    for one, expected in zip(cotangents, together, strict=True):
+        (alone,) = torch.autograd.grad(result, leaf, one, retain_graph=True)
+        torch.testing.assert_close(alone, expected)
+
+
+def test_nothing_leaves_the_device_of_x(graph: plap.Graph) -> None:
+    """On the meta device no number can be read, and what is made elsewhere shows."""
+    weight = graph.weight.to("meta").requires_grad_()
+    on = replace(graph.to("meta"), weight=weight)
+    x = torch.empty(2, graph.num_nodes, 5, device="meta", requires_grad=True)
+    p = torch.empty(2, device="meta", requires_grad=True)
+    with Allocations() as seen:
+        result = plap.propagate(x, on, p, 0.1, 4, omega=0.9, eps=0.1, memory_budget="1GB")
+        slopes = torch.autograd.grad(result.sum(), [x, weight, p])
+        plap.aggregation_weights(x.detach(), graph.to("meta"), 1.5, 0.1)
+    assert seen.devices == {"meta"}
+    assert [slope.shape for slope in slopes] == [x.shape, weight.shape, p.shape]
 
 
 def test_meta_device_goes_through_the_torch_backend(graph: plap.Graph, x: Tensor) -> None:

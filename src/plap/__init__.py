@@ -2,16 +2,17 @@
 
 from typing import TYPE_CHECKING, Any
 
-from plap import data, nn
+from plap import data, nn, parts
 from plap.calculus import divergence, energy, gradient, objective, p_laplacian
 from plap.errors import InputError
+from plap.footprint import MemoryNeeded, memory_needed
 from plap.graph import Graph, GraphInfo
 from plap.label_propagation import PLaplacianLabelPropagation
 from plap.propagation import aggregation_weights, propagate
-from plap.solution import SolveInfo, solve
+from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
-    from plap import training
+    from plap import insight, spectral, training
     from plap.estimator import PGNNClassifier
 
 __version__ = "0.1.0"
@@ -20,6 +21,7 @@ __all__ = [
     "Graph",
     "GraphInfo",
     "InputError",
+    "MemoryNeeded",
     "PGNNClassifier",
     "PLaplacianLabelPropagation",
     "SolveInfo",
@@ -29,11 +31,15 @@ __all__ = [
     "divergence",
     "energy",
     "gradient",
+    "insight",
+    "memory_needed",
     "nn",
     "objective",
     "p_laplacian",
+    "parts",
     "propagate",
     "solve",
+    "spectral",
     "training",
 ]
 
@@ -42,8 +48,8 @@ def __getattr__(name: str) -> Any:
     """Import what needs Numba, which takes a second, only when it is asked for."""
     import importlib  # noqa: PLC0415
 
-    if name == "training":
-        return importlib.import_module("plap.training")
+    if name in ("insight", "spectral", "training"):
+        return importlib.import_module(f"plap.{name}")
     if name == "PGNNClassifier":
         return importlib.import_module("plap.estimator").PGNNClassifier
     raise AttributeError(f"module 'plap' has no attribute {name!r}")

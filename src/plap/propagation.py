@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -13,10 +14,11 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels import dense, fused_op, torch_ops
+from plap.kernels.autograd_ops import Variant
+from plap.memory import MemoryBudget, parse_budget
 
 Backend = Literal["auto", "torch", "fused", "dense"]
-Variant = torch_ops.Variant
-Kernel = Callable[[Tensor, Graph, Tensor, Tensor, int, float, float | None], Tensor]
+Kernel = Callable[..., Tensor]
 
 _KERNELS: dict[str, Kernel] = {
     "dense": dense.propagate,
@@ -36,6 +38,7 @@ def propagate(
     eps: float | None = None,
     variant: Variant = "paper",
     backend: Backend = "auto",
+    memory_budget: MemoryBudget = None,
 ) -> Tensor:
     r"""Take K steps of p-Laplacian message passing from F(0) = x (Eq. 11-13).
 
@@ -70,9 +73,13 @@ def propagate(
         "published" takes α of the sending node and doubles β as the code of 2022 did; only to compare with
         its numbers.
     backend : {"auto", "fused", "torch", "dense"}
-        "fused" is for the CPU and keeps nothing of size edges × channels; "torch" is plain PyTorch on any
-        device and twice differentiable; "dense" builds N × N matrices and is there to check the others.
-        "auto" takes "fused" wherever it can.
+        "fused" is for the CPU; "torch" is plain PyTorch on any device and twice differentiable. Neither holds
+        anything of size edges × channels, but "torch" does for second derivatives, torch.func and
+        torch.compile. "dense" builds N × N matrices, to check the others. "auto" takes "fused" where it can.
+    memory_budget : int or str, optional
+        Bytes, or text such as "4GiB", that the call and its backward pass may allocate beyond x, the graph,
+        the result and the gradients. Edges are then taken in smaller chunks and activations of the K steps
+        recomputed instead of kept, as far as needed; :func:`plap.memory_needed` tells how little is enough.
 
     Returns
     -------
@@ -89,9 +96,10 @@ def propagate(
     tensor([[2.], [2.], [5.]])
     """
     settings = _check(x, graph, p, mu, K, omega, eps, variant)
-    kernel = _choose(x, backend, variant)
+    budget = parse_budget(memory_budget)
+    kernel = _choose(x, backend, variant, budget)
     runs = x if x.ndim == 3 else x.unsqueeze(0)
-    result = kernel(runs, graph, *settings, omega, eps)
+    result = kernel(runs, graph, *settings, omega, eps, **({} if budget is None else {"budget": budget}))
     return result if x.ndim == 3 else result.squeeze(0)
 
 
@@ -193,21 +201,17 @@ def _in_transform(value: Tensor) -> bool:
     return torch._C._functorch.is_functorch_wrapped_tensor(value) or value.device.type == "meta"
 
 
-def _choose(x: Tensor, backend: str, variant: str) -> Kernel:
+def _choose(x: Tensor, backend: str, variant: str, budget: int | None) -> Kernel:
     if backend not in get_args(Backend):
         raise InputError(f"backend must be one of {', '.join(get_args(Backend))}, not {backend!r}")
     if variant == "published":
         if backend in ("fused", "dense"):
             raise InputError(f"variant 'published' needs backend 'torch', not {backend!r}")
-        return _published
+        return partial(torch_ops.propagate, variant="published")
+    if backend == "dense" and budget is not None:
+        raise InputError("memory_budget cannot be kept by backend 'dense'")
     if backend == "fused" and x.device.type != "cpu":
         raise InputError(f"backend 'fused' needs x on the CPU, not on {x.device}")
     if backend == "auto":
         backend = "fused" if x.device.type == "cpu" else "torch"
     return _KERNELS[backend]
-
-
-def _published(
-    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None
-) -> Tensor:
-    return torch_ops.propagate(x, graph, p, mu, K, omega, eps, "published")

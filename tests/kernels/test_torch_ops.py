@@ -8,6 +8,7 @@ from torch import Tensor
 
 import problems
 from plap.kernels import dense, torch_ops
+from plap.kernels.autograd_ops import Variant
 from problems import P_VALUES, PROBLEMS
 
 R_P = torch.tensor([1.5, 2.0, 3.0], dtype=torch.float64)
@@ -32,11 +33,13 @@ def test_gradgradcheck(p: float) -> None:
 
 @pytest.mark.parametrize("eps", [None, 0.4])
 @pytest.mark.parametrize("variant", ["paper", "published"])
-def test_compiles_to_one_graph(variant: torch_ops.Variant, eps: float | None) -> None:
+def test_compiles_to_one_graph(variant: Variant, eps: float | None) -> None:
     problem = problems.zero_rows()
     x = problem.x.expand(3, -1, -1).clone().requires_grad_()
     compiled = torch.compile(torch_ops.propagate, fullgraph=True, backend="aot_eager")
-    results = [f(x, problem.graph, R_P, R_MU, 2, 1.0, eps, variant) for f in (compiled, torch_ops.propagate)]
+    results = [
+        f(x, problem.graph, R_P, R_MU, 2, 1.0, eps, variant=variant) for f in (compiled, torch_ops.propagate)
+    ]
     slopes = [torch.autograd.grad(result.square().sum(), x)[0] for result in results]
     torch.testing.assert_close(results[0], results[1])
     torch.testing.assert_close(slopes[0], slopes[1])

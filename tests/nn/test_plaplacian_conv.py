@@ -139,3 +139,22 @@ def test_runs_axis_and_state_dict(x: Tensor) -> None:
     torch.testing.assert_close(conv(runs, EDGES)[1], conv(-x, EDGES))
     assert set(conv.state_dict()) == {"lin.weight", "lin.bias"}
     assert math.prod(conv(runs, EDGES).shape) == 2 * 5 * 3
+
+
+def test_the_budget_reaches_the_operator(x: Tensor) -> None:
+    with pytest.raises(ValueError, match="memory_budget must be bytes or text"):
+        PLaplacianConv(6, 3, memory_budget="4G")
+    for model in (PLaplacianConv(6, 3, memory_budget=100), plap.nn.PGNN(6, 4, 3, memory_budget=100)):
+        with pytest.raises(ValueError, match="memory_budget is too small: 4 steps on 5 nodes"):
+            model(x, EDGES)
+    roomy, free = PLaplacianConv(6, 3, memory_budget="1MB"), PLaplacianConv(6, 3)
+    free.load_state_dict(roomy.state_dict())
+    assert torch.equal(roomy(x, EDGES), free(x, EDGES))
+
+
+def test_runs_on_the_device_it_is_on(x: Tensor) -> None:
+    graph = plap.Graph.from_edge_index(EDGES, num_nodes=5).to("meta")
+    model = plap.nn.PGNN(6, 4, 3, learn_p=True, learn_mu=True).to("meta")
+    model(x.to("meta"), graph).sum().backward()
+    slopes = [parameter.grad for parameter in model.parameters()]
+    assert [None if slope is None else slope.device.type for slope in slopes] == ["meta"] * 6

@@ -1,7 +1,7 @@
 """The fused CPU backend: K steps forward and backward on Numba row loops and PyTorch's threads.
 
-It keeps Y of every step (K × nodes × channels) and α (K × nodes) for the backward pass, recomputes the
-conductances there, and never holds anything of size edges × channels.
+It keeps Y of every step (K × nodes × channels), or of every so many, and α (K × nodes) for the backward pass,
+recomputes the conductances there, and never holds anything of size edges × channels.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from plap.kernels import threads
+from plap.kernels.activations import KEEP_ALL, KEEP_NONE, backwards, kept
 from plap.kernels.lanes import BLOCK
 from plap.kernels.task_loops import Call, task_loop
 
@@ -30,7 +31,9 @@ class Saved:
     """What the backward pass needs of the forward pass."""
 
     history: Tensor
-    """Y before every step, [K, R, N, padded C]."""
+    """Y before every step, or before every so many, [kept, R, N, padded C]."""
+    norms: Tensor
+    """|Y_i|² of these, [kept, R, N], where steps will be taken again; empty where all are kept."""
     alphas: Tensor
     """α of every step, [K, R, N]."""
     result: Tensor
@@ -62,55 +65,79 @@ def padded(channels: int) -> int:
 
 def forward(
     x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
-    K: int, omega: float, eps: float, keep: bool,
+    K: int, omega: float, eps: float, every: int,
 ) -> Saved:  # fmt: skip
     """K steps of Eq. 11-13 on x [R, N, C]; p and mu are [R], degree [N], all three float64.
 
-    eps = 0 means the cut rule. Without ``keep`` only ``result`` is of use afterwards.
+    eps = 0 means the cut rule. Y before every ``every``-th step is kept; if that is 0, only ``result`` is of
+    use afterwards.
     """
     call = _Caller(x, indptr, indices, weight, degree, p, mu, omega, eps)
     runs, nodes, channels = x.shape
     X = pad(x, padded(channels))
-    slots = K if keep else 2
-    history = X.new_empty(slots, *X.shape)
-    alphas = X.new_empty(K if keep else 1, runs, nodes)
-    norms = X.new_empty(2, runs, nodes)
+    number = kept(K, every) if every != KEEP_NONE else 0
+    history = X.new_empty(number, *X.shape)
+    norms = X.new_empty(number if every > KEEP_ALL else 0, runs, nodes)
+    spare = X.new_empty(min(2, K if every == KEEP_NONE else every - 1), *X.shape)
+    spare_norms = X.new_empty(2, runs, nodes)
+    alphas = X.new_empty(K if every != KEEP_NONE else 1, runs, nodes)
     result = torch.empty_like(X)
-    call("scale", X=X, Y=history[0], norms=norms[0])
+
+    def state(k: int) -> tuple[Tensor, Tensor]:
+        """Y and |Y_i|² before step k."""
+        is_kept = every != KEEP_NONE and k % every == 0
+        return (
+            history[k // every] if is_kept else spare[k % spare.shape[0]],
+            norms[k // every] if is_kept and every > KEEP_ALL else spare_norms[k % 2],
+        )
+
+    Y, size = state(0)
+    call("scale", X=X, Y=Y, norms=size)
     for k in range(K):
         last = k == K - 1
+        following, size_next = (result, spare_norms[(k + 1) % 2]) if last else state(k + 1)
         call(
-            "forward", X=X, Y=history[k % slots], norms=norms[k % 2],
-            out=result if last else history[(k + 1) % slots], norms_next=norms[(k + 1) % 2],
+            "forward", X=X, Y=Y, norms=size, out=following, norms_next=size_next,
             alphas=alphas[k % alphas.shape[0]], flag=last,
         )  # fmt: skip
-    return Saved(history, alphas, result)
+        Y, size = following, size_next
+    return Saved(history, norms, alphas, result)
 
 
 def backward(
-    grad: Tensor, saved: Saved, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor,
-    mu: Tensor, omega: float, eps: float, *, want_weight: bool, want_p: bool,
+    grad: Tensor, saved: Saved, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
+    p: Tensor, mu: Tensor, omega: float, eps: float, every: int, *, want_weight: bool, want_p: bool,
 ) -> Gradients:  # fmt: skip
-    """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]."""
+    """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x counts if ``every`` > 1."""
     call = _Caller(grad, indptr, indices, weight, degree, p, mu, omega, eps)
     runs, nodes, channels = grad.shape
-    K = saved.history.shape[0]
+    K = saved.alphas.shape[0]
     G = pad(grad, saved.result.shape[2], copy=True)
     gX = torch.zeros_like(G)
     YZ = G.new_empty(2 * G.numel())
-    u, t, pull, norms, yf = G.new_empty(5, runs, nodes)
+    u, t, pull, norms, yf, alphas = G.new_empty(6, runs, nodes)
     gm, gp = torch.zeros(2, runs, nodes, dtype=torch.float64)
     gw = torch.zeros_like(weight) if want_weight else None
-    for k in reversed(range(K)):
-        last = k == K - 1
+    X = pad(x, saved.result.shape[2]) if every > KEEP_ALL else x
+
+    def step(state: tuple[Tensor, Tensor], k: int) -> tuple[Tensor, Tensor]:
+        following, size_next = torch.empty_like(G), torch.empty_like(alphas)
+        call("forward", X=X, Y=state[0], norms=state[1], out=following, norms_next=size_next, alphas=alphas)
+        return following, size_next
+
+    sizes = saved.norms if every > KEEP_ALL else saved.alphas  # not looked at where nothing is taken again
+    states = list(zip(saved.history, sizes, strict=True))
+    F_next = saved.result
+    for k, (Y, _) in backwards(states, K, every, step):
         nodes_of_step = {"YZ": YZ, "u": u, "t": t, "pull": pull, "norms": norms, "alphas": saved.alphas[k]}
         call(
-            "prepare", Y=saved.history[k], F_next=saved.result if last else saved.history[k + 1],
-            Y_first=saved.history[0], G=G, gX=gX, gm=gm, flag=last, **nodes_of_step,
+            "prepare", Y=Y, F_next=F_next, Y_first=saved.history[0], G=G, gX=gX, gm=gm, flag=k == K - 1,
+            **nodes_of_step,
         )  # fmt: skip
         call("backward", G=G, yf=yf, gp=gp, flag=want_p, **nodes_of_step)
         if gw is not None:
             call("weight", yf=yf, gw=gw, **nodes_of_step)
+        F_next = Y
     gX += G
     slope_m = gm.sum(1)
     return Gradients(gX[:, :, :channels], gw, gp.sum(1) - 2 * mu / p.square() * slope_m, 2 / p * slope_m)

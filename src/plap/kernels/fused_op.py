@@ -8,7 +8,10 @@ import torch
 from torch import Tensor
 from torch.autograd.forward_ad import unpack_dual
 
+from plap.errors import InputError
 from plap.graph import Graph
+from plap.kernels.activations import KEEP_ALL, KEEP_NONE, kept
+from plap.kernels.budget import Shape, choose
 
 _SECOND_DERIVATIVE = (
     "second derivatives do not exist for the fused backend of plap.propagate; use backend='torch'"
@@ -18,20 +21,32 @@ _NO_FUNCTIONAL_GRADIENT = (
     "torch.func.grad and forward-mode derivatives do not exist for the fused backend of plap.propagate; "
     "use backend='torch'"
 )
-_NOT_KEPT = "plap::fused_forward was called with keep=False, so there is nothing to differentiate"
+_UNKNOWN_BATCH = "memory_budget cannot be kept under torch.func, which hides how many runs there are"
+_NOT_KEPT = "plap::fused_forward was called with every=0, so there is nothing to differentiate"
 
 
 def propagate(
-    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None
-) -> Tensor:
-    """K steps of Eq. 11-13 on x [R, N, C], float32 or float64 on the CPU; p and mu have shape [R]."""
+    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None,
+    budget: int | None = None,
+) -> Tensor:  # fmt: skip
+    """K steps of Eq. 11-13 on x [R, N, C], float32 or float64 on the CPU; p and mu have shape [R].
+
+    ``budget`` is how many bytes it may allocate, forward and backward.
+    """
     weight = graph.weight.to(x.dtype)
     degree = graph.degree.detach()  # its part in the gradient of the weights is in the kernel
     p, mu = p.double(), mu.double()
     _refuse_functional_gradients(x, weight, p, mu)
-    keep = torch.is_grad_enabled() and any(_may_need_gradient(t) for t in (x, weight, p, mu))
+    training = torch.is_grad_enabled() and any(_may_need_gradient(t) for t in (x, weight, p, mu))
+    every = KEEP_ALL if training else KEEP_NONE
+    if budget is not None:
+        _refuse_batches(x, weight, p, mu)
+        from plap.kernels.fused_ways import ways  # noqa: PLC0415  (imports Numba)
+
+        shape = Shape.of(x, graph, K)
+        every = choose(ways(shape, training=training), shape, budget).every
     result: Tensor = _forward(
-        x, graph.indptr, graph.indices, weight, degree, p, mu, K, omega, eps or 0.0, keep
+        x, graph.indptr, graph.indices, weight, degree, p, mu, K, omega, eps or 0.0, every
     )[0]
     return result
 
@@ -50,12 +65,19 @@ def _refuse_functional_gradients(*values: Tensor) -> None:
             raise NotImplementedError(_NO_FUNCTIONAL_GRADIENT)
 
 
+def _refuse_batches(*values: Tensor) -> None:
+    if not torch.compiler.is_compiling() and any(
+        torch._C._functorch.is_batchedtensor(value) for value in values
+    ):
+        raise InputError(_UNKNOWN_BATCH)
+
+
 @torch.library.custom_op("plap::fused_forward", mutates_args=())
 def _forward(
     x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
-    K: int, omega: float, eps: float, keep: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    """The result and what the backward pass needs: Y and α of every step (empty without ``keep``)."""
+    K: int, omega: float, eps: float, every: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The result, and for the backward pass Y before every ``every``-th step, α of every step and |Y|²."""
     from plap.kernels import fused  # noqa: PLC0415  (Numba takes a second to import)
 
     saved = fused.forward(
@@ -69,43 +91,51 @@ def _forward(
         K,
         omega,
         eps,
-        keep,
+        every,
     )
     result = saved.result
     if result.shape != x.shape:
         result = result[..., : x.shape[2]].contiguous()
-    if not keep:
-        return result, x.new_empty(0), x.new_empty(0)
-    return result, saved.history, saved.alphas
+    if every == KEEP_NONE:
+        return result, x.new_empty(0), x.new_empty(0), x.new_empty(0)
+    return result, saved.history, saved.alphas, saved.norms
 
 
 @_forward.register_fake
 def _forward_fake(
     x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
-    K: int, omega: float, eps: float, keep: bool,
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    K: int, omega: float, eps: float, every: int,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     from plap.kernels.fused import padded  # noqa: PLC0415
 
     runs, nodes, channels = x.shape
     result = x.new_empty(runs, nodes, channels)
-    if not keep:
-        return result, x.new_empty(0), x.new_empty(0)
-    return result, x.new_empty(K, runs, nodes, padded(channels)), x.new_empty(K, runs, nodes)
+    if every == KEEP_NONE:
+        return result, x.new_empty(0), x.new_empty(0), x.new_empty(0)
+    states = kept(K, every)
+    return (
+        result,
+        x.new_empty(states, runs, nodes, padded(channels)),
+        x.new_empty(K, runs, nodes),
+        x.new_empty(states if every > KEEP_ALL else 0, runs, nodes),
+    )
 
 
 @torch.library.custom_op("plap::fused_backward", mutates_args=())
 def _backward(
-    grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, indptr: Tensor, indices: Tensor,
-    weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool,
-    want_p: bool,
+    grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor, indptr: Tensor,
+    indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float,
+    every: int, want_weight: bool, want_p: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Cotangents of x, weight (empty unless wanted), p (meaningless unless wanted) and mu."""
     from plap.kernels import fused  # noqa: PLC0415
 
-    saved = fused.Saved(history.contiguous(), alphas.contiguous(), fused.pad(result, history.shape[-1]))
+    saved = fused.Saved(
+        history.contiguous(), norms.contiguous(), alphas.contiguous(), fused.pad(result, history.shape[-1])
+    )
     gradients = fused.backward(
-        grad, saved, indptr, indices, weight.contiguous(), degree, p.contiguous(), mu.contiguous(),
-        omega, eps, want_weight=want_weight, want_p=want_p,
+        grad, saved, x, indptr, indices, weight.contiguous(), degree, p.contiguous(), mu.contiguous(),
+        omega, eps, every, want_weight=want_weight, want_p=want_p,
     )  # fmt: skip
     gw = weight.new_empty(0) if gradients.weight is None else gradients.weight
     return gradients.x.contiguous(), gw, gradients.p, gradients.mu
@@ -113,20 +143,23 @@ def _backward(
 
 @_backward.register_fake
 def _backward_fake(
-    grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, indptr: Tensor, indices: Tensor,
-    weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float, want_weight: bool,
-    want_p: bool,
+    grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor, indptr: Tensor,
+    indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float,
+    every: int, want_weight: bool, want_p: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     gw = torch.empty_like(weight) if want_weight else weight.new_empty(0)
     gx = grad.new_empty(grad.shape)
     return gx, gw, torch.empty_like(p), torch.empty_like(mu)
 
 
-def _save_for_backward(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
-    _, indptr, indices, weight, degree, p, mu, _, omega, eps, _ = inputs
-    result, history, alphas = output
-    ctx.save_for_backward(result, history, alphas, indptr, indices, weight, degree, p, mu)
-    ctx.omega, ctx.eps = omega, eps
+def _save_for_backward(
+    ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor, Tensor]
+) -> None:
+    x, *graph_and_parameters, _, omega, eps, every = inputs
+    norms = output[3]
+    # x is held only where steps are taken again; elsewhere the empty norms stand in its place
+    ctx.save_for_backward(*output, x if every > KEEP_ALL else norms, *graph_and_parameters)
+    ctx.omega, ctx.eps, ctx.every = omega, eps, every
     ctx.set_materialize_grads(False)
 
 
@@ -137,7 +170,7 @@ def _pull_back(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor
     if ctx.saved_tensors[1].ndim != 4:
         raise RuntimeError(_NOT_KEPT)
     _, _, _, need_weight, _, need_p, need_mu, *_ = ctx.needs_input_grad
-    gx, gw, gp, gmu = _backward(grad, *ctx.saved_tensors, ctx.omega, ctx.eps, need_weight, need_p)
+    gx, gw, gp, gmu = _backward(grad, *ctx.saved_tensors, ctx.omega, ctx.eps, ctx.every, need_weight, need_p)
     slopes = (gw if need_weight else None, None, gp if need_p else None, gmu if need_mu else None)
     return (gx, None, None, *slopes, *nothing[7:])
 
@@ -160,23 +193,24 @@ def _as_runs(value: Tensor, dim: int | None, batch: int, axis: int) -> Tensor:
 
 @_forward.register_vmap
 def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-    x, indptr, indices, weight, degree, p, mu, K, omega, eps, keep = args
+    x, indptr, indices, weight, degree, p, mu, *settings, every = args
     if any(in_dims[k] is not None for k in (1, 2, 3, 4)):
         return _one_by_one(_forward, info, in_dims, args)
     x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 5, 6))
-    result, history, alphas = _forward(x, indptr, indices, weight, degree, p, mu, K, omega, eps, keep)
+    result, *saved = _forward(x, indptr, indices, weight, degree, p, mu, *settings, every)
     split = (info.batch_size, -1)
-    if not keep:
-        return (result.unflatten(0, split), history, alphas), (0, None, None)
-    return (result.unflatten(0, split), history.unflatten(1, split), alphas.unflatten(1, split)), (0, 1, 1)
+    result = result.unflatten(0, split)
+    if every == KEEP_NONE:
+        return (result, *saved), (0, None, None, None)
+    return (result, *(part.unflatten(1, split) for part in saved)), (0, 1, 1, 1)
 
 
 @_backward.register_vmap
 def _backward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-    want_weight = args[12]
-    if want_weight or any(in_dims[k] is not None for k in (4, 5, 6, 7)):
+    every, want_weight = args[14:16]
+    if want_weight or any(in_dims[k] is not None for k in (6, 7, 8, 9)):
         return _one_by_one(_backward, info, in_dims, args)
-    axes = {0: 0, 1: 0, 2: 1, 3: 1, 8: 0, 9: 0}
+    axes = {0: 0, 1: 0, 2: 1, 3: 1, 10: 0, 11: 0} | ({4: 1, 5: 0} if every > KEEP_ALL else {})
     folded = [
         _as_runs(value, in_dims[k], info.batch_size, axes[k]) if k in axes else value
         for k, value in enumerate(args)

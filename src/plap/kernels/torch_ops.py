@@ -1,31 +1,21 @@
-"""Plain PyTorch backend: gather, index_add and autograd, on any device, twice differentiable.
-
-M spans far more than float32 does (rows of 1e±15, p = 4), but α M, the only form in which it is used, does
-not. So M is held as w · exp(exponent) and divided by its row sum with the row's largest exponent taken out.
-"""
+"""Plain PyTorch backend, on any device: in bounded memory where it can be, by autograd where it cannot."""
 
 from __future__ import annotations
 
-import math
-from typing import Literal, NamedTuple
-
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
-from plap.calculus import log_norm, log_power, log_rounding_floor
+from plap.errors import InputError
 from plap.graph import Graph
+from plap.kernels import autograd_ops
+from plap.kernels.autograd_ops import Variant
+from plap.kernels.budget import Shape, choose
+from plap.kernels.chunked import aggregation as chunked
+from plap.kernels.chunked import op
+from plap.kernels.chunked.ways import ways
 
-Variant = Literal["paper", "published"]
-
-
-class _Entries(NamedTuple):
-    """The graph as a step uses it; ``root`` is D^-1/2, and 1 for a node without edges."""
-
-    receiver: Tensor
-    source: Tensor
-    weight: Tensor
-    degree: Tensor
-    root: Tensor
+_UNBOUNDED = "memory_budget cannot be kept {where}: what autograd keeps of edges × channels has no bound"
 
 
 def propagate(
@@ -36,9 +26,13 @@ def propagate(
     K: int,
     omega: float = 1.0,
     eps: float | None = None,
+    budget: int | None = None,
     variant: Variant = "paper",
 ) -> Tensor:
     """K steps of p-Laplacian message passing, Eq. 11-13, from F(0) = x.
+
+    Second derivatives exist: asked for them, the backward pass leaves its work to autograd. The published
+    variant, torch.func and torch.compile do so from the start.
 
     Parameters
     ----------
@@ -52,6 +46,8 @@ def propagate(
         Damping: F ← (1 − omega) F + omega F'.
     eps : float, optional
         For p ≤ 2, clamp the edge norm at eps instead of cutting equal rows apart.
+    budget : int, optional
+        Bytes to allocate at most, forward and backward, beyond x, the graph, the result and the gradients.
     variant : {"paper", "published"}
         "published" weights a message by α of its source and doubles β, as the code of 2022 did.
 
@@ -59,80 +55,36 @@ def propagate(
     -------
     Tensor, shape [R, N, C]
     """
-    entries = _entries(graph, x)
-    p, mu = p.to(x.dtype), mu.to(x.dtype)
-    F = x
-    for _ in range(K):
-        stepped = _step(F, x, entries, p, mu, eps, variant)
-        F = stepped if omega == 1.0 else (1 - omega) * F + omega * stepped
-    return F
+    unbounded = _unbounded(x, graph, p, mu, variant)
+    if unbounded is not None:
+        if budget is not None:
+            raise InputError(_UNBOUNDED.format(where=unbounded))
+        return autograd_ops.propagate(x, graph, p, mu, K, omega, eps, variant)
+    shape = Shape.of(x, graph, K)
+    way = choose(ways(shape, training=_needs_gradient(x, graph, p, mu)), shape, budget)
+    bounded = budget is not None
+    return op.propagate(x, graph, p.to(x.dtype), mu.to(x.dtype), K, omega, eps, way, bounded=bounded)
 
 
 def aggregation_weights(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, eps: float | None = None) -> Tensor:
     """α_i D_i^-1/2 M_ij D_j^-1/2 of the step that starts from x, shape [R, entries], arguments as above."""
-    entries = _entries(graph, x)
-    alpha_M, _ = _normalised(x, entries, p.to(x.dtype), mu.to(x.dtype), eps, entries.receiver)
-    return alpha_M * entries.root[entries.receiver] * entries.root[entries.source]
+    if _unbounded(x, graph, p, mu, "paper") is not None or _needs_gradient(x, graph, p, mu):
+        return autograd_ops.aggregation_weights(x, graph, p, mu, eps)
+    chunk = ways(Shape.of(x, graph, 1), training=False)[0].chunk
+    return chunked.aggregation_weights(x, graph, p.to(x.dtype), mu.to(x.dtype), eps, chunk)
 
 
-def _step(
-    F: Tensor, X: Tensor, entries: _Entries, p: Tensor, mu: Tensor, eps: float | None, variant: Variant
-) -> Tensor:
-    """F'_i = s_i Σ_j α M_ij Y_j + β_i X_i with Y = s F, s = D^-1/2 and α of the receiver or the source."""
-    owner = entries.receiver if variant == "paper" else entries.source
-    alpha_M, beta = _normalised(F, entries, p, mu, eps, owner)
-    if variant == "published":
-        beta = 2 * beta
-    root = entries.root[:, None]
-    message = alpha_M[:, :, None] * (root * F).index_select(1, entries.source)
-    return root * torch.zeros_like(F).index_add(1, entries.receiver, message) + beta[:, :, None] * X
+def _needs_gradient(x: Tensor, graph: Graph, p: Tensor, mu: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(value.requires_grad for value in (x, graph.weight, p, mu))
 
 
-def _normalised(
-    F: Tensor, entries: _Entries, p: Tensor, mu: Tensor, eps: float | None, owner: Tensor
-) -> tuple[Tensor, Tensor]:
-    """α_owner M_ij of every entry, [R, entries], and β of every node, [R, N] (Eq. 12 and 13)."""
-    exponent, keep = _log_edge_power(F, entries, p, eps)
-    with torch.no_grad():
-        shift = torch.zeros_like(F[:, :, 0]).scatter_reduce(
-            1, entries.receiver.expand_as(exponent), torch.where(keep, exponent, 0), "amax"
-        )
-    anchor = (2 * mu / p)[:, None] * torch.exp(-shift)
-    own = _scaled_power(exponent, keep, shift, entries.receiver) * entries.weight
-    total = anchor.index_add(1, entries.receiver, own / entries.degree[entries.receiver])
-    if owner is not entries.receiver:
-        own = _scaled_power(exponent, keep, shift, owner) * entries.weight
-    return own / total.index_select(1, owner), anchor / total
-
-
-def _scaled_power(exponent: Tensor, keep: Tensor, shift: Tensor, owner: Tensor) -> Tensor:
-    """‖∇F‖^(p−2) e^(−shift of the owner), never above 1 for the owner's own entries."""
-    lowered = exponent - shift.index_select(1, owner)
-    return torch.where(keep, torch.exp(torch.where(keep, lowered, 0)), 0)
-
-
-def _log_edge_power(F: Tensor, entries: _Entries, p: Tensor, eps: float | None) -> tuple[Tensor, Tensor]:
-    """M_ij / w_ij = ‖∇F‖^(p−2) as exponent and mask, [R, entries], by the cut or the clamp rule."""
-    Y = entries.root[:, None] * F
-    difference = Y.index_select(1, entries.receiver) - Y.index_select(1, entries.source)
-    half_log_weight = 0.5 * torch.log(entries.weight)
-    log_distance = log_norm(difference) + half_log_weight
-    with torch.no_grad():
-        size = log_norm(Y)
-        floor = half_log_weight + log_rounding_floor(
-            size.index_select(1, entries.receiver), size.index_select(1, entries.source)
-        )
-    q = (p - 2)[:, None]
-    if eps is None:
-        return log_power(log_distance, log_distance > floor, q)
-    clamped = (q <= 0) & (log_distance <= math.log(eps))
-    log_distance = torch.where(clamped, math.log(eps), log_distance)
-    return log_power(log_distance, (q <= 0) | (log_distance > floor), q)
-
-
-def _entries(graph: Graph, x: Tensor) -> _Entries:
-    degree = torch.where(graph.degree > 0, graph.degree, 1)
-    root = degree.rsqrt().to(x.dtype)
-    return _Entries(
-        graph.receivers(), graph.indices.long(), graph.weight.to(x.dtype), degree.to(x.dtype), root
-    )
+def _unbounded(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, variant: Variant) -> str | None:
+    """What has to be left to autograd, if anything."""
+    if variant != "paper":
+        return f"by variant {variant!r}"
+    if torch.compiler.is_compiling():
+        return "by backend 'torch' under torch.compile"
+    for value in (x, graph.weight, p, mu):
+        if torch._C._functorch.is_functorch_wrapped_tensor(value) or unpack_dual(value).tangent is not None:
+            return "by backend 'torch' under torch.func and in forward mode"
+    return None

@@ -12,6 +12,7 @@ from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
 
 from plap.errors import InputError
+from plap.memory import MemoryBudget, parse_budget
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import Features
 from plap.propagation import Backend, aggregation_weights, propagate
@@ -44,7 +45,7 @@ class PLaplacianConv(torch.nn.Module):
         Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
     learn_p, learn_mu : bool
         Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3) and μ = softplus(·) with the rest.
-    omega, eps, backend :
+    omega, eps, backend, memory_budget :
         As in :func:`plap.propagate`.
 
     Sparse x is made dense, because what is propagated fills up; 16-bit x is propagated in float32.
@@ -78,6 +79,7 @@ class PLaplacianConv(torch.nn.Module):
         omega: float = 1.0,
         eps: float | None = None,
         backend: Backend = "auto",
+        memory_budget: MemoryBudget = None,
     ) -> None:
         super().__init__()
         if learn_p and not 1 < p < 3:
@@ -86,6 +88,7 @@ class PLaplacianConv(torch.nn.Module):
             raise InputError(f"mu must be positive, not {mu!r}")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.K, self.omega, self.eps, self.backend = K, omega, eps, backend
+        self.memory_budget = parse_budget(memory_budget)
         self._start = (p, mu)
         self._raw_p = Parameter(torch.empty(())) if learn_p else None
         self._raw_mu = Parameter(torch.empty(())) if learn_mu else None
@@ -147,7 +150,10 @@ class PLaplacianConv(torch.nn.Module):
         p, mu = self.p, self.mu
 
         def steps(K: int) -> Tensor:
-            return propagate(x, graph, p, mu, K, omega=self.omega, eps=self.eps, backend=self.backend)
+            return propagate(
+                x, graph, p, mu, K, omega=self.omega, eps=self.eps, backend=self.backend,
+                memory_budget=self.memory_budget,
+            )  # fmt: skip
 
         out: Tensor = self.lin(steps(self.K))
         if not return_aggregation_weights:

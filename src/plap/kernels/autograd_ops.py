@@ -1,0 +1,141 @@
+"""Plain PyTorch left to autograd: differentiable any number of times, under torch.func and torch.compile.
+
+Autograd keeps arrays of edges × channels for every step. Where a gradient alone is asked for,
+:mod:`plap.kernels.chunked` gives the same without them.
+
+M spans far more than float32 does (rows of 1e±15, p = 4), but α M, the only form in which it is used, does
+not. So M is held as w · exp(exponent) and divided by its row sum with the row's largest exponent taken out.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from plap.calculus import log_norm, log_power, log_rounding_floor
+from plap.graph import Graph
+
+Variant = Literal["paper", "published"]
+
+
+class _Entries(NamedTuple):
+    """The graph as a step uses it; ``root`` is D^-1/2, and 1 for a node without edges."""
+
+    receiver: Tensor
+    source: Tensor
+    weight: Tensor
+    degree: Tensor
+    root: Tensor
+
+
+def propagate(
+    x: Tensor,
+    graph: Graph,
+    p: Tensor,
+    mu: Tensor,
+    K: int,
+    omega: float = 1.0,
+    eps: float | None = None,
+    variant: Variant = "paper",
+) -> Tensor:
+    """K steps of p-Laplacian message passing, Eq. 11-13, from F(0) = x.
+
+    Parameters
+    ----------
+    x : Tensor, shape [R, N, C], float32 or float64
+        R independent runs over one graph.
+    graph : Graph
+        On the device of x.
+    p, mu : Tensor, shape [R]
+    K : int
+    omega : float
+        Damping: F ← (1 − omega) F + omega F'.
+    eps : float, optional
+        For p ≤ 2, clamp the edge norm at eps instead of cutting equal rows apart.
+    variant : {"paper", "published"}
+        "published" weights a message by α of its source and doubles β, as the code of 2022 did.
+
+    Returns
+    -------
+    Tensor, shape [R, N, C]
+    """
+    entries = _entries(graph, x)
+    p, mu = p.to(x.dtype), mu.to(x.dtype)
+    F = x
+    for _ in range(K):
+        stepped = _step(F, x, entries, p, mu, eps, variant)
+        F = stepped if omega == 1.0 else (1 - omega) * F + omega * stepped
+    return F
+
+
+def aggregation_weights(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, eps: float | None = None) -> Tensor:
+    """α_i D_i^-1/2 M_ij D_j^-1/2 of the step that starts from x, shape [R, entries], arguments as above."""
+    entries = _entries(graph, x)
+    alpha_M, _ = _normalised(x, entries, p.to(x.dtype), mu.to(x.dtype), eps, entries.receiver)
+    return alpha_M * entries.root[entries.receiver] * entries.root[entries.source]
+
+
+def _step(
+    F: Tensor, X: Tensor, entries: _Entries, p: Tensor, mu: Tensor, eps: float | None, variant: Variant
+) -> Tensor:
+    """F'_i = s_i Σ_j α M_ij Y_j + β_i X_i with Y = s F, s = D^-1/2 and α of the receiver or the source."""
+    owner = entries.receiver if variant == "paper" else entries.source
+    alpha_M, beta = _normalised(F, entries, p, mu, eps, owner)
+    if variant == "published":
+        beta = 2 * beta
+    root = entries.root[:, None]
+    message = alpha_M[:, :, None] * (root * F).index_select(1, entries.source)
+    return root * torch.zeros_like(F).index_add(1, entries.receiver, message) + beta[:, :, None] * X
+
+
+def _normalised(
+    F: Tensor, entries: _Entries, p: Tensor, mu: Tensor, eps: float | None, owner: Tensor
+) -> tuple[Tensor, Tensor]:
+    """α_owner M_ij of every entry, [R, entries], and β of every node, [R, N] (Eq. 12 and 13)."""
+    exponent, keep = _log_edge_power(F, entries, p, eps)
+    with torch.no_grad():
+        shift = torch.zeros_like(F[:, :, 0]).scatter_reduce(
+            1, entries.receiver.expand_as(exponent), torch.where(keep, exponent, 0), "amax"
+        )
+    anchor = (2 * mu / p)[:, None] * torch.exp(-shift)
+    own = _scaled_power(exponent, keep, shift, entries.receiver) * entries.weight
+    total = anchor.index_add(1, entries.receiver, own / entries.degree[entries.receiver])
+    if owner is not entries.receiver:
+        own = _scaled_power(exponent, keep, shift, owner) * entries.weight
+    return own / total.index_select(1, owner), anchor / total
+
+
+def _scaled_power(exponent: Tensor, keep: Tensor, shift: Tensor, owner: Tensor) -> Tensor:
+    """‖∇F‖^(p−2) e^(−shift of the owner), never above 1 for the owner's own entries."""
+    lowered = exponent - shift.index_select(1, owner)
+    return torch.where(keep, torch.exp(torch.where(keep, lowered, 0)), 0)
+
+
+def _log_edge_power(F: Tensor, entries: _Entries, p: Tensor, eps: float | None) -> tuple[Tensor, Tensor]:
+    """M_ij / w_ij = ‖∇F‖^(p−2) as exponent and mask, [R, entries], by the cut or the clamp rule."""
+    Y = entries.root[:, None] * F
+    difference = Y.index_select(1, entries.receiver) - Y.index_select(1, entries.source)
+    half_log_weight = 0.5 * torch.log(entries.weight)
+    log_distance = log_norm(difference) + half_log_weight
+    with torch.no_grad():
+        size = log_norm(Y)
+        floor = half_log_weight + log_rounding_floor(
+            size.index_select(1, entries.receiver), size.index_select(1, entries.source)
+        )
+    q = (p - 2)[:, None]
+    if eps is None:
+        return log_power(log_distance, log_distance > floor, q)
+    clamped = (q <= 0) & (log_distance <= math.log(eps))
+    log_distance = torch.where(clamped, math.log(eps), log_distance)
+    return log_power(log_distance, (q <= 0) | (log_distance > floor), q)
+
+
+def _entries(graph: Graph, x: Tensor) -> _Entries:
+    degree = torch.where(graph.degree > 0, graph.degree, 1)
+    root = degree.rsqrt().to(x.dtype)
+    return _Entries(
+        graph.receivers(), graph.indices.long(), graph.weight.to(x.dtype), degree.to(x.dtype), root
+    )

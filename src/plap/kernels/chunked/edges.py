@@ -1,0 +1,165 @@
+"""A chunk's edges: who they join, how far apart their ends are, and M_ij of Eq. 12.
+
+M spans far more than float32 does (rows of 1e±15, p = 4), so it is held as w · exp(exponent), and used only
+with the largest exponent of a row taken out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from plap.graph import Graph
+from plap.kernels.chunked.chunks import Chunk, chunks
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The graph and the numbers of Eq. 11-13 as a step uses them."""
+
+    indptr: Tensor
+    indices: Tensor
+    weight: Tensor
+    degree: Tensor
+    """[N], 1 for a node without edges."""
+    root: Tensor
+    """s = D^-1/2, [N, 1]."""
+    q: Tensor
+    """p − 2, [R, 1]."""
+    anchor: Tensor
+    """m = 2μ/p, [R, 1]."""
+    omega: float
+    eps: float | None
+    chunks: tuple[Chunk, ...]
+
+    @classmethod
+    def of(
+        cls, graph: Graph, weight: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float | None, size: int
+    ) -> Problem:
+        """``size`` entries a chunk; p and mu [R] have the type that is computed in."""
+        degree = torch.where(graph.degree > 0, graph.degree, 1).detach()
+        return cls(
+            graph.indptr,
+            graph.indices,
+            weight,
+            degree.to(p.dtype),
+            degree.rsqrt().to(p.dtype)[:, None],
+            (p - 2)[:, None],
+            (2 * mu / p)[:, None],
+            omega,
+            eps,
+            chunks(graph.indptr, graph.num_entries, size),
+        )
+
+
+class Workspace:
+    """Room for two arrays of a chunk's entries × channels, used by one chunk after another."""
+
+    def __init__(self, like: Tensor, problem: Problem) -> None:
+        self._runs, _, self._channels = like.shape
+        largest = max((chunk.end - chunk.first for chunk in problem.chunks), default=0)
+        self._room = like.new_empty(2, self._runs * largest * self._channels)
+
+    def arrays(self, entries: int) -> tuple[Tensor, Tensor]:
+        """Two arrays [R, entries, C], their content undefined."""
+        shape = (self._runs, entries, self._channels)
+        first, second = self._room[:, : math.prod(shape)]
+        return first.view(shape), second.view(shape)
+
+
+class Ends(NamedTuple):
+    """Who the edges of a chunk join, and how strongly."""
+
+    rows: slice
+    receiver: Tensor
+    """Counted from ``rows.start``."""
+    source: Tensor
+    weight: Tensor
+
+    @classmethod
+    def of(cls, chunk: Chunk, problem: Problem) -> Ends:
+        """Those of a chunk."""
+        entries = slice(chunk.first, chunk.end)
+        return cls(
+            slice(chunk.top, chunk.bottom),
+            chunk.receivers(problem.indptr),
+            problem.indices[entries],
+            problem.weight[entries].to(problem.root.dtype),
+        )
+
+    def at_receiver(self, of_nodes: Tensor) -> Tensor:
+        """[R, N] → [R, entries]."""
+        return of_nodes[:, self.rows].index_select(1, self.receiver)
+
+    def at_source(self, of_nodes: Tensor) -> Tensor:
+        """[R, N] → [R, entries]."""
+        return of_nodes.index_select(1, self.source)
+
+    def rows_at_receiver(self, of_nodes: Tensor, out: Tensor) -> Tensor:
+        """[R, N, C] → [R, entries, C]."""
+        return torch.index_select(of_nodes[:, self.rows], 1, self.receiver, out=out)
+
+    def rows_at_source(self, of_nodes: Tensor, out: Tensor) -> Tensor:
+        """[R, N, C] → [R, entries, C]."""
+        return torch.index_select(of_nodes, 1, self.source, out=out)
+
+    def add_to_receiver(self, of_nodes: Tensor, of_entries: Tensor) -> None:
+        """Add [R, entries] or [R, entries, C] to the rows of [R, N] or [R, N, C]."""
+        target = of_nodes[:, self.rows]
+        if target.shape[0] == 1:  # twice as fast on the CPU as the general case
+            target[0].index_add_(0, self.receiver, of_entries[0])
+        else:
+            target.index_add_(1, self.receiver, of_entries)
+
+
+class Edges(NamedTuple):
+    """How far apart the ends of a chunk's edges are; [R, entries] but for ``direction``."""
+
+    direction: Tensor
+    """(Y_i − Y_j) / scale, [R, entries, C]."""
+    scale: Tensor
+    norm: Tensor
+    """Of ``direction``."""
+    log_gradient: Tensor
+    """log ‖∇F‖ as M_ij counts it: eps where it is clamped, 0 where M_ij does not depend on p."""
+    exponent: Tensor
+    """log(M_ij / w_ij)."""
+    exists: Tensor
+    """Where M_ij is not 0 by the cut rule."""
+    varies: Tensor
+    """Where M_ij depends on the distance."""
+
+    def conductance(self, weight: Tensor, shift: Tensor) -> Tensor:
+        """M_ij e^−shift."""
+        return torch.where(self.exists, torch.exp(self.exponent - shift), 0).mul_(weight)
+
+
+def measure(Y: Tensor, size: Tensor, ends: Ends, problem: Problem, room: tuple[Tensor, Tensor]) -> Edges:
+    """The edges at Y [R, N, C], whose rows have norms ``size`` [R, N]; leaves Y_j in the second of ``room``.
+
+    Two rows are equal but for rounding where their distance is not above four machine epsilons of
+    (‖Y_i‖² + ‖Y_j‖²)^½. Differences are divided by the longer row first, so that squares stay in range.
+    """
+    near, far = room
+    direction = ends.rows_at_receiver(Y, near).sub_(ends.rows_at_source(Y, far))
+    size_i, size_j = ends.at_receiver(size), ends.at_source(size)
+    scale = torch.maximum(size_i, size_j)
+    scale = torch.where(scale > 0, scale, 1)
+    direction.div_(scale[:, :, None])
+    norm = torch.linalg.vector_norm(direction, dim=-1)
+    tau = 4 * torch.finfo(Y.dtype).eps
+    apart = norm > tau * torch.hypot(size_i.div_(scale), size_j.div_(scale))
+    log_gradient = norm.log().add_(scale.log()).add_(0.5 * ends.weight.log())
+    varies, counts = apart, apart
+    if problem.eps is not None:
+        varies = torch.where(problem.q <= 0, log_gradient > math.log(problem.eps), apart)
+        counts = (problem.q <= 0) | apart
+        log_gradient = torch.where(counts & ~varies, math.log(problem.eps), log_gradient)
+    counts = counts | ((problem.q > 0) & (norm > 0))
+    log_gradient = torch.where(counts, log_gradient, 0)
+    exists = counts | (problem.q == 0)
+    return Edges(direction, scale, norm, log_gradient, problem.q * log_gradient, exists, varies)
