@@ -10,6 +10,7 @@ import problems
 import spectral_graphs
 from plap.graph import Graph
 from plap.spectral import Branches, decomposition_defect, eigenpair_branches, orthogonality_defect
+from plap.spectral.newton import Solution
 from plap.spectral.operator import EdgeOperator, signed_power
 
 
@@ -80,6 +81,28 @@ def test_lost_branches_are_reported() -> None:
         decomposition_defect(graph, result)
 
 
+def test_a_jump_to_another_branch_is_no_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
+    def jump(B: np.ndarray, u: np.ndarray, p: float) -> Solution:
+        other = np.array([1.0, 3.0, -2.0, 5.0])
+        return Solution(other - u * (u @ other) / (u @ u), 0.0)
+
+    monkeypatch.setattr("plap.spectral.branches.refine", jump)
+    result = eigenpair_branches(problems.path(4), 1.5)
+    assert [branch.arrived for branch in result.branches] == [True, False, False, False]
+    assert {branch.pair.p for branch in result.branches[1:]} == {2.0}
+
+
+def test_branches_that_end_alike_count_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    end = np.array([3.0, 1.0, -1.0, -3.0])
+    monkeypatch.setattr("plap.spectral.branches.refine", lambda B, u, p: Solution(end, 0.0))
+    monkeypatch.setattr("plap.spectral.branches._SAME_BRANCH", 0.0)
+    result = eigenpair_branches(problems.path(4), 1.5)
+    assert [branch.merged_with for branch in result.branches] == [None, None, 1, 1]
+    assert len(result.found) == 2
+    assert "1 of 3 non-zero" in str(result)
+    assert str(result).count("merged with 1") == 2
+
+
 def test_refuses_large_and_disconnected_graphs() -> None:
     with pytest.raises(plap.InputError, match="at most 500 nodes and edges"):
         eigenpair_branches(problems.path(300), 1.5)
@@ -112,6 +135,23 @@ def test_theorem_6_is_wrong(p: float) -> None:
     assert defect.decomposition > 0.2
     assert defect.identity > 0.2
     assert orthogonality_defect(graph, branches).with_constant < 1e-7
+
+
+def test_theorem_5_leaves_the_constant_out() -> None:
+    """On a star it holds between the others; the power of the constant is not orthogonal to the largest."""
+    graph = problems.star(5)
+    defect = orthogonality_defect(graph, eigenpair_branches(graph, 3))
+    assert defect.largest < 1e-7
+    assert defect.cosines[0, -1] > 0.1
+
+
+@pytest.mark.parametrize("p", [1.5, 3.0])
+def test_theorem_6_on_one_edge(p: float) -> None:
+    """There Φ Φᵀ = 2 · 4^((1−p)/p) I, and a multiple of Δ_p f has only one direction."""
+    graph = problems.path(2)
+    defect = decomposition_defect(graph, eigenpair_branches(graph, p))
+    assert defect.identity == pytest.approx(abs(2 * 4 ** ((1 - p) / p) - 1))
+    assert defect.decomposition < 1e-9
 
 
 def test_defects_refuse_branches_of_another_graph() -> None:

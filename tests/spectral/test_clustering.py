@@ -13,6 +13,8 @@ import problems
 import spectral_graphs
 from plap.graph import Graph
 from plap.spectral import cheeger_cut, spectral_clustering
+from plap.spectral.cheeger import best_threshold
+from plap.spectral.operator import EdgeOperator
 
 
 def best_cut(graph: Graph) -> float:
@@ -61,6 +63,14 @@ def test_three_cliques() -> None:
     found = spectral_clustering(Graph.from_networkx(ring), 3, p=1.3)
     assert found.labels.tolist() == [0] * 5 + [1] * 5 + [2] * 5
     assert len(found.cuts) == 2
+
+
+def test_a_threshold_never_parts_equals() -> None:
+    """The bar of the barbell, the best cut of all, is between two nodes of one level here."""
+    graph = problems.barbell(3)
+    inside, cut = best_threshold(EdgeOperator(graph), np.array([0.0, 0, 0, 0, 1, 1]))
+    assert inside.tolist() == [False] * 4 + [True] * 2
+    assert cut == pytest.approx(cheeger_cut(graph, inside))
 
 
 def test_components_cost_nothing() -> None:

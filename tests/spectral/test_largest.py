@@ -46,6 +46,16 @@ def test_regular_bipartite_graphs_attain_the_bound(graph: Graph, degree: int, p:
         assert bounds.power_mean == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("p", [1.2, 1.4])
+def test_no_node_leads_higher(p: float) -> None:
+    graph = problems.random_graph(30, 0.1, seed=5, weighted=False)
+    operator = EdgeOperator(graph)
+    starts = np.eye(30)[:, np.flatnonzero(operator.degree)]
+    ends = operator.quotient(_climb(operator, starts, p, 1e-11, 2000), p)
+    assert ends.max() > ends.min() * (1 + 1e-3)
+    assert largest_eigenpair(graph, p).value >= ends.max() * (1 - 1e-9)
+
+
 def test_p_1_is_a_node() -> None:
     graph = problems.star(7)
     pair = largest_eigenpair(graph, 1)

@@ -104,6 +104,16 @@ def test_p_next_to_2() -> None:
     assert set(below.regime) == set(above.regime) == {"low-high-pass"}
 
 
+def test_nothing_is_settled_where_an_edge_does_not_act() -> None:
+    graph, p = problems.star(2), 1.5
+    threshold = node_regimes(torch.ones(3), graph, p).threshold
+    x = torch.tensor([2**0.5, 1.0, 1 + 0.9 * threshold], dtype=torch.float64)
+    found = node_regimes(x, graph, p)
+    assert found.gradient_norm[0] < threshold
+    assert found.regime.tolist() == ["low-high-pass", "held", "low-pass"]
+    assert found.settled.tolist() == [False, False, True]
+
+
 def test_another_end_of_the_spectrum() -> None:
     graph, x = problems.grid(4, 5), problems.features(20)
     bound = eigenvalue_bounds(graph, 1.5).local

@@ -71,6 +71,19 @@ def test_moments_find_what_eigenvectors_find(p: float) -> None:
     assert moments.kind == exact.kind
 
 
+def test_moments_leave_a_frequency_in_its_bin() -> None:
+    """Jackson's kernel: nothing negative, and next to nothing two bins away."""
+    graph = spectral_graphs.cycle(60)
+    pairs = spectrum(graph)
+    for k in (5, 30, 51):
+        x = pairs.vectors[:, k : k + 1]
+        energy = frequency_bins(graph, 21, "chebyshev").energies(x, x).xx
+        assert energy.min() > -1e-12
+        home = int(pairs.values[k] * 21 / 2)
+        assert energy[max(home - 1, 0) : home + 2].sum() > 0.999
+        assert energy.sum() == pytest.approx(1)
+
+
 def test_large_graphs_need_no_eigenvectors(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(graph: Graph) -> None:
         raise AssertionError("all eigenvectors of a large graph were asked for")

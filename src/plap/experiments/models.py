@@ -33,6 +33,10 @@ class ModelSpec:
     correct_and_smooth: bool = False
     """Whether predictions are corrected and smoothed with the training labels before they are scored."""
 
+    def with_small(self, values: Grid) -> ModelSpec:
+        """The same row with other values in its small grid, where its grid has such a field."""
+        return replace(self, small={**self.small, **{k: v for k, v in values.items() if k in self.grid}})
+
     def configs(self, name: GridName = "full") -> list[RunConfig]:
         """All configurations of a grid, in its order.
 

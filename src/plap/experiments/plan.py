@@ -184,7 +184,7 @@ def make_cells(table: Table, protocol: str, effort: Effort, selection: Selection
     model_files = {model: ModelFile.read(path) for model, path in table.model_files.items()}
     prefix = f"{table.variant}/" if table.variant else ""
     specs = {
-        model: find_model_spec(prefix + model, model_files.get(model))
+        model: find_model_spec(prefix + model, model_files.get(model)).with_small(table.small)
         for model in table.models
         if model not in table.not_run
     }

@@ -17,7 +17,7 @@ Measure = Literal["score", "time"]
 _FOLDER = files("plap.experiments") / "tables"
 _FIELDS = {
     "title", "models", "datasets", "families", "split", "runs", "protocol", "measure", "hidden", "published",
-    "curve", "variant", "not_run",
+    "curve", "variant", "not_run", "small",
 }  # fmt: skip
 
 
@@ -46,6 +46,8 @@ class Table:
     published: PublishedTable | None = None
     curve: str | None = None
     """The parameter in the datasets' names (``phi`` or ``r``) that a picture has along its axis."""
+    small: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """Values that a small grid has in this table, in place of the models' own."""
     variant: str | None = None
     """What stands before the rows' names in :mod:`plap.experiments.models`, as in ``arxiv/pgnn-1.0``."""
     not_run: tuple[str, ...] = ()
@@ -127,6 +129,7 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
         hidden=raw.get("hidden"),
         published=published,
         curve=raw.get("curve"),
+        small={name: tuple(values) for name, values in raw.get("small", {}).items()},
         variant=raw.get("variant"),
         not_run=tuple(raw.get("not_run", ())),
         model_files={
