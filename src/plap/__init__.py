@@ -12,7 +12,7 @@ from plap.propagation import aggregation_weights, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
-    from plap import insight, spectral, training
+    from plap import insight, minibatch, spectral, training
     from plap.estimator import PGNNClassifier
 
 __version__ = "0.1.0"
@@ -33,6 +33,7 @@ __all__ = [
     "gradient",
     "insight",
     "memory_needed",
+    "minibatch",
     "nn",
     "objective",
     "p_laplacian",
@@ -48,7 +49,7 @@ def __getattr__(name: str) -> Any:
     """Import what needs Numba, which takes a second, only when it is asked for."""
     import importlib  # noqa: PLC0415
 
-    if name in ("insight", "spectral", "training"):
+    if name in ("insight", "minibatch", "spectral", "training"):
         return importlib.import_module(f"plap.{name}")
     if name == "PGNNClassifier":
         return importlib.import_module("plap.estimator").PGNNClassifier

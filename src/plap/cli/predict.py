@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import torch
 import typer
 from numpy.typing import NDArray
 
@@ -27,6 +28,7 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the predictions, .csv or .parquet.")
     ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Label the nodes of a graph, also one that the model never saw; prints CSV if no file is named."""
@@ -40,7 +42,7 @@ def predict(
     file = load_model(model)
     data = open_graph(graph, nodes=nodes, root=root)
     file.check_features(data.x.shape[1], data.feature_names)
-    table = _predictions(file, data)
+    table = _predictions(file, data, device)
     summary = _summary(file, data, table)
     if out is not None:
         write_atomically(out, _encoded(table, out.suffix), "--out")
@@ -57,7 +59,7 @@ def _check_suffix(out: Path) -> None:
         raise InputError(f"--out: {out} must end in .csv or .parquet")
 
 
-def _predictions(file: ModelFile, data: GraphData) -> Predictions:
+def _predictions(file: ModelFile, data: GraphData, device: str) -> Predictions:
     from plap.artifacts import Predictions  # noqa: PLC0415
     from plap.fitting.models import member_probabilities  # noqa: PLC0415
     from plap.training import RunConfig  # noqa: PLC0415
@@ -67,12 +69,10 @@ def _predictions(file: ModelFile, data: GraphData) -> Predictions:
         raise InputError(f"{file.path}: model.json does not have the whole configuration")
     width = len(file.classes)
     probabilities = member_probabilities(
-        config, file.states, data.graph, data.x, width, multilabel=file.multilabel
+        config, file.states, data.graph, data.x, width, multilabel=file.multilabel, device=device
     )
     ids = range(data.graph.num_nodes) if data.node_ids is None else data.node_ids
-    known = (
-        None if file.multilabel or data.y.ndim == 2 else _known(data, [str(name) for name in file.classes])
-    )
+    known = _known(data, [str(name) for name in file.classes], multilabel=file.multilabel)
     return Predictions(
         ids,
         file.classes,
@@ -83,32 +83,58 @@ def _predictions(file: ModelFile, data: GraphData) -> Predictions:
     )
 
 
-def _known(data: GraphData, classes: list[str]) -> NDArray[np.int64]:
-    """The graph's own labels as numbers of the model's classes; −1 where there is none, or none of these."""
+def _known(data: GraphData, classes: list[str], *, multilabel: bool) -> NDArray[Any] | None:
+    """The graph's own labels as the model numbers them; −1 where there is none, or none of these.
+
+    With several labels a node NaN stands for unknown, and a graph that lacks one of them counts as one
+    without labels.
+    """
     from plap.fitting.outcome import class_names  # noqa: PLC0415
 
-    number = [classes.index(name) if name in classes else -1 for name in class_names(data)]
+    if multilabel != (data.y.ndim == 2):
+        return None
+    names = class_names(data)
+    if multilabel:
+        if not set(classes) <= set(names):
+            return None
+        known: NDArray[Any] = data.y[:, [names.index(name) for name in classes]].numpy()
+        return known
+    number = [classes.index(name) if name in classes else -1 for name in names]
     return np.array([number[k] if k >= 0 else -1 for k in data.y.tolist()], dtype=np.int64)
 
 
 def _summary(file: ModelFile, data: GraphData, table: Predictions) -> dict[str, object]:
-    """How many, and where the graph has labels how many of them were right."""
-    from plap.fitting.outcome import class_names  # noqa: PLC0415
+    """How many, and where the graph has labels how far these agree."""
+    numbers, sentence = _agreement(data, table)
+    if numbers and data.graph.digest == file.graph_digest:
+        numbers["same_graph"] = True
+        sentence += " The model was fitted on this graph, so that says little."
+    count = data.graph.num_nodes
+    return {"nodes": count, **numbers, "sentence": f"Labelled {count} nodes.{sentence}"}
 
-    result: dict[str, object] = {"nodes": data.graph.num_nodes}
-    sentence = f"Labelled {data.graph.num_nodes} nodes."
-    if data.y.ndim == 1 and bool((data.y >= 0).any()) and not file.multilabel:
-        names = class_names(data)
-        known = [
-            (names[int(k)], said) for k, said in zip(data.y, table.predicted, strict=True) if int(k) >= 0
-        ]
-        right = sum(name == said for name, said in known)
-        result |= {"known": len(known), "right": right}
-        sentence += f" Of {len(known)} known labels {right} agree ({right / len(known):.1%})."
-        if data.graph.digest == file.graph_digest:
-            result["same_graph"] = True
-            sentence += " The model was fitted on this graph, so that says little."
-    return result | {"sentence": sentence}
+
+def _agreement(data: GraphData, table: Predictions) -> tuple[dict[str, object], str]:
+    """How far predictions agree with the graph's own labels, as numbers and a sentence; nothing if none."""
+    from plap.fitting.outcome import class_names  # noqa: PLC0415
+    from plap.training import micro_f1  # noqa: PLC0415
+
+    if table.multilabel:
+        known = np.zeros(0, bool) if table.known is None else ~np.isnan(table.known).any(axis=1)
+        if table.known is None or not known.any():
+            return {}, ""
+        truth, said = (
+            torch.from_numpy(values[known] >= 0.5) for values in (table.known, table.probabilities)
+        )
+        score, count = micro_f1(truth, said), int(known.sum())
+        sentence = f" On {count} nodes with known labels micro-F1 is {score:.1%}."
+        return {"known": count, "micro_f1": score}, sentence
+    if data.y.ndim == 2 or not bool((data.y >= 0).any()):
+        return {}, ""
+    names = class_names(data)
+    pairs = [(names[int(k)], said) for k, said in zip(data.y, table.predicted, strict=True) if int(k) >= 0]
+    right = sum(name == said for name, said in pairs)
+    sentence = f" Of {len(pairs)} known labels {right} agree ({right / len(pairs):.1%})."
+    return {"known": len(pairs), "right": right}, sentence
 
 
 def _encoded(table: Predictions, suffix: str) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ Names = tuple[str, ...]
 
 
 def encode_labels(
-    labels: NDArray[np.str_], fail: Callable[[int, str], NoReturn]
+    labels: NDArray[np.str_], fail: Callable[[int, str], None]
 ) -> tuple[NDArray[np.int64], Names]:
     """Number the classes 0, 1, … in ascending order, by value if all names are integers.
 
@@ -21,7 +20,8 @@ def encode_labels(
     labels : text array, shape [N]
         "" where unknown.
     fail : function of a row and a problem
-        Called for a class that only one node has: it can be in no two of training, validation and test.
+        Called for a class that only one node has, which can be in no two of training, validation and test;
+        if it raises nothing, the class is numbered as any other.
 
     Returns
     -------

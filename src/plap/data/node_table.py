@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ID = ("id", "node", "node_id")
 LABEL = ("label", "class")
+SEVERAL = "label:"
+"""What the names of columns begin with where a node may have several labels."""
 
 
 @dataclass(frozen=True)
@@ -26,19 +28,21 @@ class Nodes:
     """What a table of nodes says; ``x`` is None if it has no features."""
 
     ids: pl.Series
-    y: NDArray[np.int64]
+    y: NDArray[np.int64] | NDArray[np.float32]
     class_names: tuple[str, ...]
     x: NDArray[np.float32] | None
     feature_names: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def read_nodes(table: Table) -> Nodes:
+def read_nodes(table: Table, *, lone_classes: bool = False) -> Nodes:
     """Read ids, labels (empty: unknown) and features from a table of nodes.
 
     The id is in the column ``id`` (or ``node``, ``node_id``), the label in ``label`` (or ``class``); of
-    several the first named here. Features are the remaining numeric columns, or one column of vectors.
-    A column of which most cells are text is left out, and a note says so.
+    several the first named here. Where a node may have several labels, each has a column of 0 and 1 of its
+    own, ``label:sports`` (all empty: unknown). Features are the remaining numeric columns, or one column of
+    vectors. A column of which most cells are text is left out, and a note says so. A class that only one
+    node has is refused, unless ``lone_classes`` says that others may have it elsewhere.
     """
     if table.height == 0:
         raise InputError(f"{table.path}: the table has no rows")
@@ -48,13 +52,46 @@ def read_nodes(table: Table) -> Nodes:
         row = int((~ids.is_first_distinct()).arg_max() or 0)
         table.fail(row, id_column, f"the id {ids[row]!r} is there twice")
     label_column = find_column(table, LABEL)
-    y, class_names = _read_labels(table, label_column)
-    rest = [name for name in table.columns if name not in (id_column, label_column)]
+    several = [name for name in table.columns if name.strip().lower().startswith(SEVERAL)]
+    if several and label_column is not None:
+        raise InputError(
+            f"{table.path}: labels are in {label_column!r} and in {several[0]!r}, and one must go"
+        )
+    y, class_names = (
+        _read_several(table, several) if several else _read_labels(table, label_column, lone_classes)
+    )
+    rest = [name for name in table.columns if name not in (id_column, label_column, *several)]
     x, feature_names, notes = _read_features(table, rest)
     return Nodes(ids, y, class_names, x, feature_names, notes)
 
 
-def _read_labels(table: Table, name: str | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _read_several(table: Table, names: list[str]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
+    """0 and 1 [N, L], a row of NaN where all are empty."""
+    columns = [table.column(name) for name in names]
+    empty = np.stack([column.is_null().to_numpy() for column in columns], axis=1)
+    y = np.full(empty.shape, np.nan, dtype=np.float32)
+    known = ~empty.all(axis=1)
+    for k, (name, column) in enumerate(zip(names, columns, strict=True)):
+        missing = known & empty[:, k]
+        if missing.any():
+            table.fail(int(missing.argmax()), name, "is empty, but other labels of the row are not")
+        y[known, k] = numbers(table, column.fill_null("0" if column.dtype == _text() else 0))[known]
+        wrong = known & (y[:, k] != 0) & (y[:, k] != 1)
+        if wrong.any():
+            row = int(wrong.argmax())
+            table.fail(row, name, f"{column[row]} is neither 0 nor 1")
+    return y, tuple(name.strip()[len(SEVERAL) :].strip() for name in names)
+
+
+def _text() -> type[pl.String]:
+    import polars as pl  # noqa: PLC0415
+
+    return pl.String
+
+
+def _read_labels(
+    table: Table, name: str | None, lone_classes: bool
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     import polars as pl  # noqa: PLC0415
 
     if name is None:
@@ -76,7 +113,7 @@ def _read_labels(table: Table, name: str | None) -> tuple[NDArray[np.int64], tup
     def fail(row: int, problem: str) -> NoReturn:
         table.fail(row, name, problem)
 
-    return encode_labels(text, fail)
+    return encode_labels(text, (lambda row, problem: None) if lone_classes else fail)
 
 
 def _read_features(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from plap.data.benchmarks import load
+from plap.data.collections import is_collection, load_collection
 from plap.data.graph_data import GraphData
 from plap.data.npz import load_npz
 from plap.data.table_file import SUFFIXES
@@ -17,6 +18,8 @@ PathLike = str | os.PathLike[str]
 
 def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | None = None) -> GraphData:
     """Load a folder, an ``.npz``, a table of edges, or a benchmark by name; what exists as a path is a path.
+
+    A folder of such folders is a collection of graphs, see :func:`plap.data.collections.load_collection`.
 
     Parameters
     ----------
@@ -31,7 +34,7 @@ def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | No
     if nodes is not None and not is_table:
         raise InputError(f"--nodes goes with a file of edges, and {graph} is none")
     if path.is_dir():
-        return load_folder(path)
+        return load_collection(path) if is_collection(path) else load_folder(path)
     if is_table:
         return load_tables(path, nodes)
     if path.suffix.lower() == ".npz":

@@ -20,7 +20,7 @@ from plap.graph import Symmetrize
 PathLike = str | os.PathLike[str]
 
 
-def load_folder(path: PathLike, *, symmetrize: Symmetrize = "max") -> GraphData:
+def load_folder(path: PathLike, *, symmetrize: Symmetrize = "max", lone_classes: bool = False) -> GraphData:
     """Load a folder that holds ``edges`` and, optionally, ``nodes``; see :func:`load_tables`.
 
     Each may end in ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz`` or ``.parquet``; two files of one name are
@@ -31,14 +31,22 @@ def load_folder(path: PathLike, *, symmetrize: Symmetrize = "max") -> GraphData:
         raise InputError(f"{folder}: there is no such folder")
     if not folder.is_dir():
         raise InputError(f"{folder}: this is not a folder")
-    edges = _only(folder, "edges")
+    edges = only_table(folder, "edges")
     if edges is None:
         raise InputError(f"{folder}: the folder has no edges{' or edges'.join(SUFFIXES)}")
-    return load_tables(edges, _only(folder, "nodes"), name=folder.resolve().name, symmetrize=symmetrize)
+    return load_tables(
+        edges, only_table(folder, "nodes"), name=folder.resolve().name, symmetrize=symmetrize,
+        lone_classes=lone_classes,
+    )  # fmt: skip
 
 
 def load_tables(
-    edges: PathLike, nodes: PathLike | None = None, *, name: str | None = None, symmetrize: Symmetrize = "max"
+    edges: PathLike,
+    nodes: PathLike | None = None,
+    *,
+    name: str | None = None,
+    symmetrize: Symmetrize = "max",
+    lone_classes: bool = False,
 ) -> GraphData:
     r"""Load a graph from a table of edges and, optionally, one of nodes.
 
@@ -49,14 +57,17 @@ def load_tables(
         ``source`` (``src``, ``from``), ``target`` (``dst``, ``to``), optionally ``weight`` (``w``); where
         several of these are present the first named here counts. Other columns are not read.
     nodes : path, optional
-        Columns ``id`` (``node``, ``node_id``), optionally ``label`` (``class``; empty: unknown), and
-        features: the remaining numeric columns, or one column of vectors (a Parquet list, or a text column
+        Columns ``id`` (``node``, ``node_id``), optionally ``label`` (``class``; empty: unknown) or, for
+        several labels a node, ``label:a``, ``label:b`` and so on of 0 and 1, and features: the remaining
+        numeric columns, or one column of vectors (a Parquet list, or a text column
         named ``features``, ``x``, ``vector`` or ``embedding``). Nodes without edges stay. Without this file
         the nodes are what the edges name, in ascending order.
     name : str, optional
         What the graph is called; the name of the file of edges if not given.
     symmetrize : {"max", "mean", "sum", "error"}
         See :meth:`plap.Graph.from_edge_index`.
+    lone_classes : bool
+        Whether a class may have one node only, because others have it in another graph.
 
     Returns
     -------
@@ -77,7 +88,7 @@ def load_tables(
     """
     edge_table = open_table(edges)
     node_table = None if nodes is None else open_table(nodes)
-    found = None if node_table is None else read_nodes(node_table)
+    found = None if node_table is None else read_nodes(node_table, lone_classes=lone_classes)
     read = read_edges(edge_table, None if found is None else found.ids, nodes)
     paths = [edge_table.path] + ([] if node_table is None else [node_table.path])
     ids = read.nodes.ids
@@ -99,7 +110,7 @@ def load_tables(
     )
 
 
-def _only(folder: Path, stem: str) -> Path | None:
+def only_table(folder: Path, stem: str) -> Path | None:
     """The one table called ``stem``, None if there is none."""
     found = [folder / (stem + suffix) for suffix in SUFFIXES if (folder / (stem + suffix)).exists()]
     if len(found) > 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -20,6 +21,9 @@ from plap.training.loop import Report
 
 Announce = Callable[[str], Report | None]
 """Told the name of a phase that begins; gives what to tell its progress to."""
+
+Train = Callable[[str, Report | None], Fitted]
+"""Trains the model of this name."""
 
 _NAMES = {"pgnn": "pGNN", "mlp": "MLP", "gcn": "GCN", "labels": "label propagation"}
 _USES = {
@@ -76,25 +80,32 @@ class Comparison:
 
 
 def compare(
-    data: GraphData, split: Split, settings: FitSettings, announce: Announce | None = None
+    data: GraphData,
+    split: Split,
+    settings: FitSettings,
+    announce: Announce | None = None,
+    train: Train | None = None,
 ) -> Comparison:
     """Tune and train the model and its rivals; the test labels are looked at when each is finished.
 
-    After Ctrl-C the best model so far is kept; a rival that was not finished, and all after it, are left out.
+    Label propagation is left out where a node may have several labels, and where whole graphs are held out,
+    which no label can reach. After Ctrl-C the best model so far is kept; a rival that was not finished, and
+    all after it, are left out.
     """
     announce = announce or (lambda _: None)
-    methods = [_trained("pgnn", data, split, settings, announce)]
+    train = train or partial(_fit, data, split, settings)
+    methods = [_trained("pgnn", data, split, train, announce)]
     interrupted = _was_interrupted(methods[0])
     for rival in settings.rivals:
         if interrupted:
             break
-        if rival == "labels" and data.y.ndim == 2:
+        if rival == "labels" and (data.y.ndim == 2 or data.graph_of_node is not None):
             continue
         try:
             method = (
                 _propagated(data, split, announce)
                 if rival == "labels"
-                else _trained(rival, data, split, settings, announce)
+                else _trained(rival, data, split, train, announce)
             )
         except (KeyboardInterrupt, NothingTrainedError):
             interrupted = True
@@ -108,17 +119,20 @@ def _was_interrupted(method: Method) -> bool:
     return method.fitted is not None and method.fitted.interrupted
 
 
-def _trained(
-    key: Rival | str, data: GraphData, split: Split, settings: FitSettings, announce: Announce
-) -> Method:
-    begin = time.perf_counter()
-    fitted = fit_model(
+def _fit(data: GraphData, split: Split, settings: FitSettings, key: str, progress: Report | None) -> Fitted:
+    """Search and train on the whole graph."""
+    return fit_model(
         data.graph, data.x, data.y, split, settings.base(key),
         fixed=settings.fixed if key == "pgnn" else {},
         search=settings.search, budget=settings.budget, seeds=settings.seeds,
         num_classes=data.num_classes if data.y.ndim == 1 else None,
-        memory_budget=settings.memory_budget, progress=announce(_NAMES[key]),
+        memory_budget=settings.memory_budget, progress=progress,
     )  # fmt: skip
+
+
+def _trained(key: Rival | str, data: GraphData, split: Split, train: Train, announce: Announce) -> Method:
+    begin = time.perf_counter()
+    fitted = train(key, announce(_NAMES[key]))
     return _scored(key, data, split, fitted.ensemble.probabilities, time.perf_counter() - begin, fitted)
 
 

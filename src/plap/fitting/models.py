@@ -11,6 +11,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.minibatch.devices import choose_device
 from plap.nn.linear import Features
 from plap.training import (
     Ensemble,
@@ -98,13 +99,18 @@ def fit_model(
     report = _part(progress, _SEARCH if search else 0.0, 1.0)
     ensemble = train_ensemble(graph, x, y, split, base, seeds, progress=report, **options)
     interrupted = interrupted or any(run.interrupted for run in ensemble.runs)
-    if all(run.best_epoch == 0 for run in ensemble.runs):
-        if interrupted:
+    return checked(Fitted(base, trials, ensemble, interrupted))
+
+
+def checked(fitted: Fitted) -> Fitted:
+    """Refuse a model of which no epoch came to anything."""
+    if all(run.best_epoch == 0 for run in fitted.ensemble.runs):
+        if fitted.interrupted:
             raise NothingTrainedError("training was stopped before its first epoch, so there is no model")
         raise NothingTrainedError(
-            f"training with a learning rate of {base.lr:g} diverges at once, try a smaller one"
+            f"training with a learning rate of {fitted.config.lr:g} diverges at once, try a smaller one"
         )
-    return Fitted(base, trials, ensemble, interrupted)
+    return fitted
 
 
 def _part(progress: Report | None, begin: float, end: float) -> Report | None:
@@ -127,17 +133,22 @@ def member_probabilities(
     classes: int,
     *,
     multilabel: bool,
+    device: str | torch.device = "cpu",
 ) -> Tensor:
     """Mean probabilities [N, L] of an ensemble on any graph: the members need not have seen it."""
-    total = torch.zeros(graph.num_nodes, classes)
+    chosen = choose_device(device)
+    graph = graph.to(chosen)
+    if chosen.type != "cpu":
+        x = x.to(chosen).to_dense()
+    total = torch.zeros(graph.num_nodes, classes, device=chosen)
     for state in states:
         module = build_module(config, x.shape[1], classes)
         try:
             module.load_state_dict(dict(state))
         except RuntimeError:
             raise InputError("the model's weights do not fit its configuration") from None
-        module.eval()
+        module.to(chosen).eval()
         with torch.no_grad():
             logits = module(x, graph)
         total += logits.sigmoid() if multilabel else logits.softmax(1)
-    return total / len(states)
+    return (total / len(states)).cpu()

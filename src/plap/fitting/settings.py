@@ -6,10 +6,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from plap.minibatch.evaluation import EvaluateOn
 from plap.training import RunConfig
 from plap.training.config import StopBy
 
 Rival = Literal["mlp", "gcn", "labels"]
+
+
+@dataclass(frozen=True)
+class PieceSettings:
+    """How to train in pieces instead of on the whole graph."""
+
+    parts: int | None = None
+    """METIS parts of the graph; None: the graphs of a collection."""
+    parts_per_batch: int = 1
+    """Parts, or graphs, a piece."""
+    pieces_per_step: int = 1
+    device: str = "auto"
+    evaluation: EvaluateOn = "auto"
+    checkpoint_every: int = 10
+    resume: bool = False
 
 
 @dataclass(frozen=True)
@@ -29,6 +45,8 @@ class FitSettings:
     memory_budget: int | None = None
     rivals: tuple[Rival, ...] = ("mlp", "labels")
     """MLP knows the features alone, label propagation the edges alone."""
+    pieces: PieceSettings | None = None
+    """None: on the whole graph."""
 
     def base(self, model: str) -> RunConfig:
         """The configuration that the search starts from."""

@@ -1,0 +1,81 @@
+"""`plap bench parts`: training in METIS parts against training on the whole graph."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch.nn.functional import cross_entropy
+
+import plap
+from plap.data import GraphData, Split, load, split
+from plap.minibatch import Pieces, activation_bytes, train_in_pieces
+from plap.minibatch.pieces import Piece
+from plap.training import RunConfig, RunResult, build_module, train_runs
+
+SETS = ("computers", "cs")
+PARTS, PER_BATCH = 32, 4
+SEEDS = 5
+CONFIG = RunConfig(p=2.0, mu=0.1, K=4, hidden=16)
+
+
+def run(root: str | None = None, epochs: int = 300, names: tuple[str, ...] = SETS) -> dict[str, Any]:
+    """Accuracy and activation memory, a row a data set and share of labels.
+
+    An epoch in parts is several steps, so in parts it takes fewer of them; the whole graph has a run's usual
+    thousand epochs at most.
+    """
+    rows = []
+    for name in names:
+        try:
+            data = load(name, root)
+        except plap.InputError as error:
+            rows.append({"data": name, "skipped": str(error)})
+            continue
+        rows += [_row(data, preset, epochs) for preset in ("sparse", "dense")]
+    settings = {"parts": PARTS, "parts_per_batch": PER_BATCH, "seeds": SEEDS, "epochs_in_parts": epochs}
+    return {"torch": torch.__version__, "config": CONFIG.to_dict(), "settings": settings, "parts": rows}
+
+
+def _row(data: GraphData, preset: str, epochs: int) -> dict[str, Any]:
+    masks = split(data, preset=preset, seed=0)
+    configs = [replace(CONFIG, seed=seed) for seed in range(SEEDS)]
+    whole = train_runs(data.graph, data.x, data.y, configs, masks)
+    pieces = Pieces.of_parts(data.graph, data.x, data.y, masks, PARTS, parts_per_batch=PER_BATCH)
+    parts = [train_in_pieces(pieces, replace(config, max_epochs=epochs)) for config in configs]
+    right = [[_accuracy(data, masks, result) for result in results] for results in (whole, parts)]
+    full, largest = _memory(data, masks, pieces)
+    return {
+        "data": data.name,
+        "labels": preset,
+        "whole_accuracy": statistics.mean(right[0]),
+        "parts_accuracy": statistics.mean(right[1]),
+        "difference_points": 100 * (statistics.mean(right[1]) - statistics.mean(right[0])),
+        "whole_deviation": statistics.stdev(right[0]),
+        "parts_deviation": statistics.stdev(right[1]),
+        "whole_activation_bytes": full,
+        "parts_activation_bytes": largest,
+        "activation_ratio": largest / full,
+    }
+
+
+def _accuracy(data: GraphData, masks: Split, result: RunResult) -> float:
+    return float((result.logits.argmax(1) == data.y)[masks.test].double().mean())
+
+
+def _memory(data: GraphData, masks: Split, pieces: Pieces) -> tuple[int, int]:
+    """What a step keeps for its backward pass: of the whole graph, and of the largest piece of 3 epochs."""
+    module = build_module(CONFIG, data.x.shape[1], data.num_classes).train()
+    whole = _kept(module, pieces.whole(masks.train.nonzero().squeeze(1)))
+    steps = (share for epoch in range(3) for step in pieces.steps(epoch) for share in step)
+    return whole, max(_kept(module, pieces.training_piece(share)) for share in steps)
+
+
+def _kept(module: torch.nn.Module, piece: Piece) -> int:
+    graph = piece.graph
+    there = [piece.x, graph.indptr, graph.indices, graph.weight, graph.degree, *module.parameters()]
+    return activation_bytes(
+        lambda: cross_entropy(module(piece.x, graph).index_select(0, piece.rows), piece.labels), there
+    )

@@ -1,0 +1,168 @@
+"""A training in mid-course on disk: one safetensors file, put in place in one step, never unpickled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+
+FORMAT = "plap-checkpoint/1"
+
+State = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where and how often to write checkpoints, and whether to go on from one that is there."""
+
+    path: Path
+    every: int = 10
+    """Epochs between checkpoints; one more is written at the end."""
+    resume: bool = True
+    """Go on from the file where there is one; if not, it is written over."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
+            raise InputError(f"a checkpoint must be written every 1 or more epochs, not {self.every!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """All that changes in training, after some epoch; what is drawn at random follows from its number."""
+
+    history: Tensor
+    """float64 [epochs, 3]: training loss, validation loss, validation score."""
+    best_epoch: int
+    seconds: float
+    state: State
+    best: State
+    """State of the best epoch."""
+    moments: dict[str, State]
+    """Adam's, by name and parameter."""
+
+
+def encode(snapshot: Snapshot, digest: str) -> bytes:
+    """A file's content; ``digest`` says which configuration and data it belongs to."""
+    from safetensors.torch import save  # noqa: PLC0415
+
+    groups = {"state": snapshot.state, "best": snapshot.best} | {
+        f"adam.{name}": values for name, values in snapshot.moments.items()
+    }
+    tensors = {f"{group}/{name}": value for group, values in groups.items() for name, value in values.items()}
+    tensors["history"] = snapshot.history
+    tensors = {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+    header = {
+        "format": FORMAT,
+        "digest": digest,
+        "best_epoch": snapshot.best_epoch,
+        "seconds": snapshot.seconds,
+        "tensors": _digest(tensors),
+    }
+    return save(tensors, metadata={"plap": json.dumps(header)})
+
+
+def decode(content: bytes, digest: str, path: Path) -> Snapshot:
+    """Read what :func:`encode` gave, and refuse anything else with one sentence."""
+    from safetensors import SafetensorError  # noqa: PLC0415
+    from safetensors.torch import load  # noqa: PLC0415
+
+    try:
+        tensors = load(content)
+        length = int.from_bytes(content[:8], "little")
+        header = json.loads(json.loads(content[8 : 8 + length])["__metadata__"]["plap"])
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError):
+        _refuse(path, "it is damaged or was not written by plap")
+    if header.get("format") != FORMAT:
+        _refuse(path, "it was not written by this version of plap")
+    if header["tensors"] != _digest(tensors):
+        _refuse(path, "it is damaged")
+    if header["digest"] != digest:
+        _refuse(path, "it belongs to other data, another split or other settings; start without resuming")
+    groups: dict[str, State] = {}
+    for name, value in tensors.items():
+        group, _, key = name.partition("/")
+        groups.setdefault(group, {})[key] = value
+    return Snapshot(
+        history=tensors["history"],
+        best_epoch=header["best_epoch"],
+        seconds=header["seconds"],
+        state=groups["state"],
+        best=groups["best"],
+        moments={name.removeprefix("adam."): v for name, v in groups.items() if name.startswith("adam.")},
+    )
+
+
+def read(path: Path) -> bytes | None:
+    """A checkpoint's content, None if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        _refuse(path, str(error.strerror))
+
+
+def write(path: Path, content: bytes) -> None:
+    """Put a checkpoint in place in one step: after a crash at any moment it is the old one or the new."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with beside.open("wb") as stream:
+                stream.write(content)
+                stream.flush()
+                os.fsync(stream.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"the checkpoint {path} cannot be written ({error.strerror})") from None
+
+
+def _digest(tensors: State) -> str:
+    sha = hashlib.sha256()
+    for name in sorted(tensors):
+        sha.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)} ".encode())
+        sha.update(tensors[name].reshape(-1).view(torch.uint8).numpy().tobytes())
+    return sha.hexdigest()
+
+
+def _refuse(path: Path, problem: str) -> NoReturn:
+    raise InputError(f"the checkpoint {path} cannot be used: {problem}") from None
+
+
+def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, State]:
+    """Moments and counts of an optimiser by the names of its parameters; empty before its first step."""
+    result: dict[str, State] = {}
+    for name, values in zip(names, _per_parameter(optimizer), strict=True):
+        for key, value in values.items():
+            result.setdefault(key, {})[name] = value
+    return result
+
+
+def load_optimizer_state(
+    optimizer: torch.optim.Optimizer, names: list[str], moments: dict[str, State]
+) -> None:
+    """Give back what :func:`optimizer_state` gave."""
+    if not moments:
+        return
+    content: dict[str, Any] = optimizer.state_dict()
+    content["state"] = {
+        k: {key: values[name] for key, values in moments.items()} for k, name in enumerate(names)
+    }
+    optimizer.load_state_dict(content)
+
+
+def _per_parameter(optimizer: torch.optim.Optimizer) -> list[dict[str, Tensor]]:
+    state = optimizer.state_dict()["state"]
+    count = sum(len(group["params"]) for group in optimizer.param_groups)
+    return [state.get(k, {}) for k in range(count)]

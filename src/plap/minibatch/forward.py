@@ -1,0 +1,51 @@
+"""How a model of the catalogue is called on a piece, and how far it sees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.minibatch.pieces import Piece
+from plap.training.catalogue import ModelKind
+from plap.training.config import RunConfig
+
+
+def logits_of(kind: ModelKind, module: torch.nn.Module, piece: Piece) -> Tensor:
+    """Logits [T, L] of the wanted nodes of a piece."""
+    takes_sparse = kind.sparse_features or kind.stacked is not None
+    x = piece.x if takes_sparse or piece.x.layout == torch.strided else piece.x.to_dense()
+    if kind.takes == "graph":
+        logits = module(x, piece.graph)
+    elif bool((piece.graph.weight != 1).any()):
+        logits = module(x, piece.graph.edge_index, edge_weight=piece.graph.weight.to(x.dtype))
+    else:
+        logits = module(x, piece.graph.edge_index)
+    if not isinstance(logits, Tensor) or logits.ndim != 2 or logits.shape[0] != piece.graph.num_nodes:
+        raise InputError(f"model {kind.name!r} must give logits of shape [N, L]")
+    return logits.index_select(0, piece.rows)
+
+
+def hops_of(config: RunConfig, module: torch.nn.Module) -> int | None:
+    """How far a node can be and still count, so that a halo of so many hops is exact; None: not known.
+
+    A module of a user's own says it by an attribute ``hops``.
+    """
+    rule = _HOPS.get(config.model)
+    if rule is not None:
+        return rule(config)
+    hops = getattr(module, "hops", None)
+    return hops if isinstance(hops, int) and hops >= 0 else None
+
+
+# GCN's normalisation adds a self-loop to every node, which needs one hop more than there are steps.
+_HOPS: dict[str, Callable[[RunConfig], int]] = {
+    "mlp": lambda c: 0,
+    "pgnn": lambda c: c.K,
+    "gcn": lambda c: 3,
+    "sgc": lambda c: c.K + 1,
+    "appnp": lambda c: c.K + 1,
+    "gprgnn": lambda c: c.K + 1,
+}

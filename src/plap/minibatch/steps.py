@@ -1,0 +1,111 @@
+"""One step of training on a few pieces, shared by all ranks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plap.minibatch.devices import seeded_on
+from plap.minibatch.distributed import Ranks
+from plap.minibatch.forward import logits_of
+from plap.minibatch.objective import node_losses
+from plap.minibatch.pieces import Piece, Pieces, Share
+from plap.training.catalogue import ModelKind, find_model
+from plap.training.config import RunConfig
+from plap.training.masks import mask_keys
+
+
+class PieceLoss(torch.nn.Module):
+    """The sum of the losses of a piece's training nodes; that of no piece at all is 0.
+
+    Every parameter takes part in it, if only with a gradient of zero: DistributedDataParallel waits for a
+    gradient of each.
+    """
+
+    def __init__(self, kind: ModelKind, module: torch.nn.Module) -> None:
+        super().__init__()
+        self.module = module
+        self._kind = kind
+
+    def forward(self, piece: Piece | None) -> Tensor:
+        """The sum, a scalar."""
+        nothing = torch.stack([0 * value.sum() for value in self.parameters() if value.requires_grad]).sum()
+        if piece is None:
+            return nothing
+        return nothing + node_losses(logits_of(self._kind, self.module, piece), piece.labels).sum()
+
+
+class Stepper:
+    """Adam's step on the mean loss of the training nodes of a step's pieces.
+
+    The ranks take the pieces in turn, one at a time, and add up their gradients; a rank without a piece adds
+    nothing. Dropout is drawn by run's seed, epoch and piece. So a step is the same, up to the order of sums,
+    for any number of ranks.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    config : RunConfig
+    module : torch.nn.Module
+        On the device of ``ranks``.
+    ranks : Ranks
+    """
+
+    def __init__(self, pieces: Pieces, config: RunConfig, module: torch.nn.Module, ranks: Ranks) -> None:
+        self._pieces, self._config, self._ranks = pieces, config, ranks
+        self._loss = ranks.wrap(PieceLoss(find_model(config.model), module))
+        trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
+        self.names = [name for name, _ in trained]
+        self._parameters = [value for _, value in trained]
+        self.optimizer = torch.optim.Adam(self._parameters, lr=config.lr, weight_decay=config.weight_decay)
+        self._buffers = [value for value in module.buffers() if value.layout == torch.strided]
+
+    def step(self, epoch: int, shares: Sequence[Share]) -> Tensor:
+        """Change the weights; returns the sum of this rank's losses, before the change."""
+        self._loss.train()
+        self.optimizer.zero_grad(set_to_none=True)
+        before = [value.clone() for value in self._buffers]
+        changes = [torch.zeros_like(value) for value in self._buffers]
+        scale = self._ranks.size / sum(share.labelled for share in shares)  # ranks' gradients are averaged
+        total = torch.zeros((), dtype=torch.float64, device=self._ranks.device)
+        own: list[Share | None] = list(self._ranks.own(shares)) or [None]
+        for position, share in enumerate(own):
+            with self._exchange(position == len(own) - 1):
+                loss = self._loss_of(epoch, share)
+                (loss * scale).backward()
+            total += loss.detach()
+            for value, start, change in zip(self._buffers, before, changes, strict=True):
+                change.add_(value - start)
+                value.copy_(start)
+        self._settle_buffers(changes, len(shares))
+        sums = [value.grad.double().sum() for value in self._parameters if value.grad is not None]
+        if bool(torch.stack(sums).isfinite().all()):
+            self.optimizer.step()
+        return total
+
+    def _loss_of(self, epoch: int, share: Share | None) -> Tensor:
+        if share is None:
+            nothing: Tensor = self._loss(None)
+            return nothing
+        piece = self._pieces.training_piece(share).to(self._ranks.device)
+        key = int(mask_keys(np.array([self._config.seed], dtype=np.uint64), epoch, share.number)[0])
+        with seeded_on(self._ranks.device, key):
+            loss: Tensor = self._loss(piece)
+        return loss
+
+    def _exchange(self, now: bool) -> contextlib.AbstractContextManager[None]:
+        """Gradients go over the network after a rank's last piece only."""
+        if now or not isinstance(self._loss, torch.nn.parallel.DistributedDataParallel):
+            return contextlib.nullcontext()
+        context: contextlib.AbstractContextManager[None] = self._loss.no_sync()
+        return context
+
+    def _settle_buffers(self, changes: Sequence[Tensor], count: int) -> None:
+        """Change what a module remembers (BatchNorm's statistics) by the mean of what the pieces changed."""
+        for value, change in zip(self._buffers, changes, strict=True):
+            total = self._ranks.total(change)
+            value.add_(total / count if value.is_floating_point() else total // count)

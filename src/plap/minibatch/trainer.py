@@ -1,0 +1,197 @@
+"""Training in pieces: epochs, early stopping, checkpoints, on one process or on many."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from plap.minibatch import checkpoints
+from plap.minibatch.checkpoints import Checkpoint, Snapshot, State
+from plap.minibatch.devices import choose_device
+from plap.minibatch.distributed import Ranks
+from plap.minibatch.evaluation import EvaluateOn, Evaluation
+from plap.minibatch.pieces import Pieces
+from plap.minibatch.steps import Stepper
+from plap.training import History, Progress, RunConfig, RunResult, build_module
+from plap.training.interrupts import Interrupts
+
+
+def train_in_pieces(
+    pieces: Pieces,
+    config: RunConfig,
+    *,
+    device: str | torch.device = "auto",
+    ranks: Ranks | None = None,
+    evaluation: EvaluateOn = "auto",
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> RunResult:
+    """Train one run piece by piece.
+
+    As :func:`plap.training.train_runs` does it, with several of Adam's steps an epoch, one for each step of
+    ``pieces``; an epoch's training loss is the mean over its training nodes. Predictions are exact: what a
+    part's nodes depend on outside of it is there when they are evaluated.
+
+    Parameters
+    ----------
+    pieces : Pieces
+    config : RunConfig
+    device : str or torch.device
+        "auto", "cpu", "cuda" or "cuda:N"; of no effect where ``ranks`` is given, which have one.
+    ranks : Ranks, optional
+        What :func:`join_ranks` gave; every process calls this function with equal arguments.
+    evaluation : {"auto", "halos", "whole"}
+        See :class:`plap.minibatch.evaluation.Evaluation`.
+    checkpoint : Checkpoint, optional
+    progress : function of a Progress, optional
+        Called after every epoch, on every rank.
+
+    Returns
+    -------
+    RunResult
+        The same on every rank, up to ``seconds``; tensors are on the CPU. After Ctrl-C the best so far.
+
+    Examples
+    --------
+    >>> from plap.data import csbm, split
+    >>> data = csbm(phi=0.5, n=100, f=20, seed=1)
+    >>> pieces = Pieces.of_parts(data.graph, data.x, data.y, split(data), 8, parts_per_batch=2, cache=False)
+    >>> train_in_pieces(pieces, RunConfig(p=1.5, max_epochs=5)).epochs
+    5
+    """
+    run = _Run(pieces, config, ranks or Ranks(choose_device(device)), evaluation, checkpoint)
+    with Interrupts() as interrupts:
+        try:
+            while not run.over and not run.interrupted:
+                run.train_epoch(interrupts)
+                if progress is not None:
+                    progress(run.progress())
+        except KeyboardInterrupt:
+            if run.has_company:  # the other ranks are in the middle of an epoch and wait
+                raise
+            run.interrupted = True
+    return run.result()
+
+
+class _Run:
+    def __init__(
+        self, pieces: Pieces, config: RunConfig, ranks: Ranks, on: EvaluateOn, checkpoint: Checkpoint | None
+    ) -> None:
+        self._pieces, self._config, self._ranks, self._checkpoint = pieces, config, ranks, checkpoint
+        self._module = build_module(config, pieces.x.shape[1], pieces.num_classes).to(ranks.device)
+        self._stepper = Stepper(pieces, config, self._module, ranks)
+        self._evaluation = Evaluation(pieces, config, self._module, ranks, on)
+        self._history: list[tuple[float, float, float]] = []
+        self._best_epoch = 0
+        self._best = self._state()
+        self._seconds = 0.0
+        self.interrupted = False
+        self._digest = f"{json.dumps(config.to_dict(), sort_keys=True)} {pieces.digest}" if checkpoint else ""
+        if checkpoint is not None and checkpoint.resume:
+            self._resume(checkpoint)
+
+    @property
+    def has_company(self) -> bool:
+        """Whether other processes train the same run."""
+        return self._ranks.size > 1
+
+    @property
+    def over(self) -> bool:
+        """Whether it ends by its own rules."""
+        epoch = len(self._history)
+        return epoch >= self._config.max_epochs or epoch - self._best_epoch >= self._config.patience
+
+    def train_epoch(self, interrupts: Interrupts) -> None:
+        """All steps of an epoch, then validation."""
+        begin = time.perf_counter()
+        epoch, count = len(self._history), 0
+        total = torch.zeros((), dtype=torch.float64, device=self._ranks.device)
+        for shares in self._pieces.steps(epoch):
+            total += self._stepper.step(epoch, shares)
+            count += sum(share.labelled for share in shares)
+        also = torch.stack([total, torch.full_like(total, float(interrupts.pending))])
+        val_loss, val_score, (train_loss, pending) = self._evaluation.validate(also)
+        self.interrupted = pending > 0
+        self._history.append((train_loss / count, val_loss, val_score))
+        if self._is_best():
+            self._best_epoch, self._best = len(self._history), self._state()
+        self._seconds += time.perf_counter() - begin
+        self._save()
+
+    def progress(self) -> Progress:
+        """How far the run is."""
+        epoch, limit = len(self._history), self._config.max_epochs
+        score = self._history[self._best_epoch - 1][2] if self._best_epoch else float("-inf")
+        done = 1.0 if self.over else epoch / limit
+        return Progress(1, int(self.over), epoch, limit, int(not self.over), score, done, self._seconds)
+
+    def result(self) -> RunResult:
+        """That of the best epoch."""
+        self._module.load_state_dict(self._best)
+        logits = self._evaluation.logits()
+        history = History(*_columns(self._history))
+        found = self._best_epoch > 0
+        return RunResult(
+            config=self._config,
+            best_epoch=self._best_epoch,
+            epochs=len(self._history),
+            seconds=self._seconds,
+            history=history,
+            val_score=self._history[self._best_epoch - 1][2] if found else float("-inf"),
+            val_loss=self._history[self._best_epoch - 1][1] if found else float("inf"),
+            state={name: value.cpu() for name, value in self._best.items()},
+            logits=logits,
+            interrupted=self.interrupted and not self.over,
+        )
+
+    def _is_best(self) -> bool:
+        """Whether the last epoch is better than all before it."""
+        _, loss, score = self._history[-1]
+        if not math.isfinite(loss):
+            return False
+        if self._best_epoch == 0:
+            return True
+        _, best_loss, best_score = self._history[self._best_epoch - 1]
+        if self._config.stop_by == "loss":
+            return loss < best_loss
+        return score > best_score or (score == best_score and loss < best_loss)
+
+    def _state(self) -> State:
+        return {name: value.detach().clone() for name, value in self._module.state_dict().items()}
+
+    def _save(self) -> None:
+        epoch = len(self._history)
+        if self._checkpoint is None or not self._ranks.first:
+            return
+        if epoch % self._checkpoint.every and not self.over and not self.interrupted:
+            return
+        snapshot = Snapshot(
+            history=torch.tensor(self._history, dtype=torch.float64),
+            best_epoch=self._best_epoch,
+            seconds=self._seconds,
+            state=self._state(),
+            best=self._best,
+            moments=checkpoints.optimizer_state(self._stepper.optimizer, self._stepper.names),
+        )
+        checkpoints.write(self._checkpoint.path, checkpoints.encode(snapshot, self._digest))
+
+    def _resume(self, checkpoint: Checkpoint) -> None:
+        content = checkpoints.read(checkpoint.path) if self._ranks.first else None
+        content = self._ranks.from_first(content)
+        if content is None:
+            return
+        snapshot = checkpoints.decode(content, self._digest, checkpoint.path)
+        self._module.load_state_dict(snapshot.state)
+        checkpoints.load_optimizer_state(self._stepper.optimizer, self._stepper.names, snapshot.moments)
+        self._history = [(a, b, c) for a, b, c in snapshot.history.tolist()]
+        self._best_epoch, self._seconds = snapshot.best_epoch, snapshot.seconds
+        self._best = {name: value.to(self._ranks.device) for name, value in snapshot.best.items()}
+
+
+def _columns(history: list[tuple[float, float, float]]) -> tuple[Tensor, ...]:
+    return torch.tensor(history, dtype=torch.float64).reshape(-1, 3).unbind(1)

@@ -1,0 +1,223 @@
+"""``plap fit`` in pieces and on folders of folders, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+from torch_geometric.loader import DataLoader
+
+import plap
+from plap.artifacts import load_metrics, load_model
+from plap.cli import main
+from plap.data.collections import load_collection
+from plap.minibatch import pyg_graphs
+from plap.training import RunConfig, build_module
+
+SHORT = ["--max-epochs", "12", "--p", "1.5", "--K", "2", "--quiet"]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    monkeypatch.setattr(sys, "argv", ["plap", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    return int(stop.value.code or 0)
+
+
+def write_graph(place: Path, seed: int, *, several: bool = False, features: int = 6) -> None:
+    """A homophilic graph of 60 nodes as tables."""
+    data = plap.data.csbm(phi=0.7, n=60, f=features, d=6.0, seed=seed)
+    place.mkdir(parents=True)
+    source, target = data.graph.edge_index.numpy()
+    pl.DataFrame({"source": source, "target": target}).write_csv(place / "edges.csv")
+    words = ["cat" if value else "dog" for value in data.y.tolist()]
+    rich = (data.x.to_dense()[:, 0] > 0).int().numpy()
+    labels = {"label:cat": data.y.numpy(), "label:rich": rich} if several else {"label": words}
+    x = data.x.to_dense().numpy()
+    columns = {"id": np.arange(60), **labels, **{f"f{k}": x[:, k] for k in range(features)}}
+    pl.DataFrame(columns).write_csv(place / "nodes.csv")
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    for k in range(5):
+        write_graph(tmp_path / "graphs" / f"g{k}", seed=k)
+    return tmp_path / "graphs"
+
+
+def torchrun(*arguments: str) -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
+    command += ["--rdzv-endpoint=127.0.0.1:0", "--monitor-interval=0.2", "-m", "plap", *arguments]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.count("method") == 1  # one process speaks for all
+
+
+def test_two_processes_leave_what_one_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_graph(tmp_path / "graph", seed=3)
+    flags = [
+        str(tmp_path / "graph"),
+        *SHORT,
+        "--parts",
+        "5",
+        "--parts-per-batch",
+        "2",
+        "--pieces-per-step",
+        "2",
+    ]
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert run(monkeypatch, "fit", *flags, "-o", str(one)) == 0
+    torchrun("fit", *flags, "-o", str(two))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "graph", "one", "two"]
+    methods = [[method["name"] for method in load_metrics(out)["methods"]] for out in (one, two)]
+    assert methods[0] == methods[1] == ["pGNN", "MLP", "label propagation"]
+    tables = [pl.read_csv(out / "predictions.csv")["probability_cat"].to_numpy() for out in (one, two)]
+    np.testing.assert_allclose(tables[0], tables[1], atol=1e-3)
+    assert load_metrics(two)["settings"]["pieces"]["parts"] == 5
+    assert load_metrics(two)["members"][0]["epochs"] == 12
+
+
+def test_resume_goes_on_where_a_killed_training_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_graph(tmp_path / "graph", seed=3)
+    flags = [
+        str(tmp_path / "graph"),
+        *SHORT,
+        "--parts",
+        "4",
+        "--checkpoint-every",
+        "5",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    script = f"""
+import os, signal, sys
+from plap.minibatch import checkpoints
+written = checkpoints.write
+def write_and_die(path, content):
+    written(path, content)
+    os.kill(os.getpid(), signal.SIGKILL)
+checkpoints.write = write_and_die
+sys.argv = ["plap", "fit", *{flags!r}]
+from plap.cli import main
+main()
+"""
+    killed = subprocess.run([sys.executable, "-c", script], timeout=400, check=False, capture_output=True)
+    assert killed.returncode == -9
+    assert not (tmp_path / "out").exists()
+    assert [path.name for path in (tmp_path / "out.checkpoints").iterdir()] == ["pgnn-0.checkpoint"]
+    assert run(monkeypatch, "fit", *flags, "--resume", "--mu", "0.3") == 2
+    assert "out.checkpoints" in (said := capsys.readouterr().err)
+    assert "other settings" in said
+    assert run(monkeypatch, "fit", *flags, "--resume") == 0
+    assert not (tmp_path / "out.checkpoints").exists()
+    resumed = pl.read_csv(tmp_path / "out" / "predictions.csv")
+    assert run(monkeypatch, "fit", *flags) == 0
+    assert resumed.equals(pl.read_csv(tmp_path / "out" / "predictions.csv"))
+
+
+@pytest.mark.parametrize("in_pieces", [[], ["--graphs-per-batch", "2"]], ids=["whole", "in pieces"])
+def test_a_model_of_some_graphs_predicts_others(
+    collection: Path, in_pieces: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    out = tmp_path / "out"
+    more = in_pieces or ["--no-tune", "--seeds", "1"]
+    assert run(monkeypatch, "fit", str(collection), "-o", str(out), *SHORT, *more) == 0
+    metrics = load_metrics(out)
+    assert metrics["split"]["kind"] == "graphs"
+    assert metrics["split"]["sizes"] == [180, 60, 60]
+    assert [method["name"] for method in metrics["methods"]] == ["pGNN", "MLP"]
+    table = pl.read_csv(out / "predictions.csv")
+    roles = (
+        table.with_columns(graph=pl.col("node").str.head(2)).group_by("graph").agg(pl.col("role").unique())
+    )
+    assert roles["role"].list.len().to_list() == [1] * 5  # a graph is for one thing as a whole
+    capsys.readouterr()
+
+    write_graph(tmp_path / "new", seed=77)
+    assert run(monkeypatch, "predict", str(out), str(tmp_path / "new"), "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["nodes"] == summary["known"] == 60
+    write_graph(tmp_path / "wider", seed=77, features=7)
+    assert run(monkeypatch, "predict", str(out), str(tmp_path / "wider")) == 2
+    assert "was not made for the feature 'f6'" in capsys.readouterr().err
+    assert run(monkeypatch, "predict", str(out), str(collection), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["same_graph"] is True
+
+
+def test_several_labels_a_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for k in range(3):
+        write_graph(tmp_path / "graphs" / f"g{k}", seed=k, several=True)
+    (tmp_path / "graphs" / "split.csv").write_text("graph,split\ng2,train\ng0,val\ng1,test\n")
+    out = tmp_path / "out"
+    assert run(
+        monkeypatch, "fit", str(tmp_path / "graphs"), "-o", str(out), *SHORT, "--graphs-per-batch", "1"
+    ) == 0  # fmt: skip
+    metrics = load_metrics(out)
+    assert metrics["split"]["kind"] == "public"
+    assert 0 < metrics["methods"][0]["micro_f1"] <= 1
+    assert load_model(out).classes == ("cat", "rich")
+    table = pl.read_csv(out / "predictions.csv")
+    assert set(table.filter(pl.col("node").str.starts_with("g2/"))["role"]) == {"train"}
+    capsys.readouterr()
+    assert run(monkeypatch, "predict", str(out), str(tmp_path / "graphs" / "g1"), "--json") == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["micro_f1"] == pytest.approx(metrics["methods"][0]["micro_f1"])
+
+
+def test_pygs_loader_batches_a_collection(collection: Path) -> None:
+    data = load_collection(collection)
+    module = build_module(RunConfig(p=1.5), 6, 2).eval()
+    whole = module(data.x, data.graph)
+    batches = list(DataLoader(pyg_graphs(data), batch_size=2))
+    assert [batch.num_nodes for batch in batches] == [120, 120, 60]
+    for batch in batches:
+        torch.testing.assert_close(module(batch.x, batch.edge_index, batch.edge_weight), whole[batch.n_id])
+
+
+@pytest.mark.parametrize(
+    ("flags", "problem"),
+    [
+        (["--parts", "0"], "--parts must be 1 or more, not 0"),
+        (["--parts", "999"], "parts is 999, but the graph has only 60 nodes"),
+        (["--parts-per-batch", "2"], "--parts-per-batch goes with training in pieces"),
+        (["--resume"], "--resume goes with training in pieces"),
+        (["--parts", "3", "--budget", "9"], "--budget does not go with training in pieces"),
+        (["--parts", "3", "--graphs-per-batch", "2"], "give one of them"),
+        (["--graphs-per-batch", "2"], "graph is one graph: cut it into parts"),
+        (["--parts", "3", "--device", "quantum"], "device must be auto, cpu, cuda or cuda:N"),
+        (["--parts", "3", "--evaluation", "some"], "evaluation must be one of auto, halos, whole"),
+        (["--split", "graphs"], "graph is one graph, and only several can be shared out whole"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    flags: list[str], problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_graph(tmp_path / "graph", seed=1)
+    assert run(monkeypatch, "fit", str(tmp_path / "graph"), "-o", str(tmp_path / "out"), *flags) == 2
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_several_processes_need_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert run(monkeypatch, "fit", "csbm:phi=0.5", "-o", str(tmp_path / "out")) == 2
+    assert "several processes can only train in pieces" in capsys.readouterr().err
