@@ -37,7 +37,9 @@ def test_a_table_of_ones_own(tmp_path: Path) -> None:
 
 def test_the_list_of_tables(tmp_path: Path) -> None:
     listed = plap("--list", "--json", cwd=tmp_path)
-    rows = {row["name"]: row for row in json.loads(listed.stdout)}
+    shown = json.loads(listed.stdout)
+    rows = {row["name"]: row for row in shown["tables"]}
+    assert "entropy" in [figure["name"] for figure in shown["figures"]]
     assert rows["heterophilic"]["runs"] == 100
     assert len(rows) == 14
     assert "heterophilic" in plap("--list", cwd=tmp_path).stdout
@@ -79,3 +81,16 @@ def test_a_table_of_which_a_part_cannot_be_trained(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "phi" in done.stdout
     assert (tmp_path / "reproduction" / "tiny.html").is_file()
+
+
+@pytest.mark.parametrize("name", ["gradient-example", "filters"])
+def test_a_picture(tmp_path: Path, name: str) -> None:
+    only = ["--only", "dataset=csbm:phi=0.5,n=60,f=8"] if name == "filters" else []
+    done = plap(name, "--json", "-o", "pictures", *only, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    files = [tmp_path / file for file in json.loads(done.stdout)["files"]]
+    assert sorted(file.suffix for file in files) == [".csv", ".png", ".svg"]
+    assert all(file.stat().st_size > 100 for file in files)
+    refused = plap(name, "--only", "model=gcn", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "a picture has its own models" in refused.stderr

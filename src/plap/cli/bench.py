@@ -26,20 +26,61 @@ def propagation(
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
     """The operator against the textbook formulation, sparse products and PyG's GCN."""
+    _measure("propagation", json_out, as_json, with_large=large, root=root)
+
+
+@app.command()
+def solve(
+    json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """The methods of plap.solve: walks over the edges to the minimiser, and where they fail."""
+    _measure("solve", json_out, as_json)
+
+
+@app.command()
+def scale(
+    share: Annotated[
+        float,
+        typer.Option(min=0.001, max=1.0, help="Size of the large graph: this share of 100 million entries."),
+    ] = 1.0,
+    json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """The operator on a graph of 100 million entries: time and memory; and what a memory budget costs."""
+    _measure("scale", json_out, as_json, share=share)
+
+
+@app.command()
+def parts(
+    root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
+    json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """Training in METIS parts against the whole graph: accuracy and what a step keeps in memory."""
+    _measure("parts", json_out, as_json, root=root)
+
+
+@app.command()
+def ddp_scaling(
+    json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """An epoch of training in pieces by two processes against one."""
+    _measure("ddp_scaling", json_out, as_json)
+
+
+def _measure(name: str, json_out: Path | None, as_json: bool, **options: object) -> None:
+    """Run a benchmark, and write or print its numbers."""
     if json_out is not None:
         check_writable(json_out, "--json-out")
-    result = _benchmark("propagation").run(with_large=large, root=root)
+    result = _benchmark(name).run(**options)
     if json_out is not None:
         write_atomically(json_out, json.dumps(result, indent=1).encode() + b"\n", "--json-out")
     if as_json:
         print(json.dumps(result, indent=1))
     else:
         _show(result)
-
-
-@app.callback()
-def _several() -> None:
-    """Keep ``plap bench`` a group of commands."""
 
 
 def _benchmark(name: str) -> ModuleType:

@@ -1,4 +1,4 @@
-"""``plap inspect``: what a graph is like, and whether its edges can help."""
+"""``plap inspect``: what a graph is like and whether its edges can help, or what a fitted model learned."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from plap.errors import InputError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -27,19 +29,46 @@ RootOption = Annotated[
 
 
 def inspect(
-    graph: GraphArgument,
+    graph: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPH|OUT",
+            help="A graph: a folder with edges and nodes, an .npz, a file of edges, a benchmark. "
+            "Or a folder that plap fit wrote.",
+        ),
+    ],
     nodes: NodesOption = None,
     root: RootOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     png: Annotated[Path | None, typer.Option(help="Draw the distributions into this file.")] = None,
+    of: Annotated[
+        str | None,
+        typer.Option("--graph", help="With OUT: the graph, where its name alone does not bring it."),
+    ] = None,
+    edges_out: Annotated[
+        Path | None, typer.Option(help="With OUT: file for the edges, least trusted first, .csv or .parquet.")
+    ] = None,
+    nodes_out: Annotated[
+        Path | None, typer.Option(help="With OUT: file for what the neighbours do to each node.")
+    ] = None,
 ) -> None:
-    """Say what a graph is like and whether its edges can help."""
+    """Say what a graph is like and whether its edges can help; or what a fitted model learned about them."""
+    from plap.cli.inspect_model import inspect_model, is_model  # noqa: PLC0415
     from plap.cli.output import check_writable, write_atomically  # noqa: PLC0415
     from plap.data.inspection import inspect_graph  # noqa: PLC0415
     from plap.data.resolve import open_graph  # noqa: PLC0415
 
     if png is not None:
         check_writable(png, "--png")
+    if is_model(Path(graph)):
+        inspect_model(
+            Path(graph), of, nodes=nodes, root=root, as_json=as_json, png=png, edges_out=edges_out,
+            nodes_out=nodes_out,
+        )  # fmt: skip
+        return
+    for flag, value in (("--graph", of), ("--edges-out", edges_out), ("--nodes-out", nodes_out)):
+        if value is not None:
+            raise InputError(f"{flag} goes with a folder that plap fit wrote, and {graph} is none")
     found = inspect_graph(open_graph(graph, nodes=nodes, root=root))
     if png is not None:
         from plap.cli.inspect_picture import draw  # noqa: PLC0415

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plap.cli.output import write_atomically
+from plap.cli.reproduce_figure import FIGURES, draw_figure
 from plap.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _STOPPED = 130
 
 def reproduce(
     table: Annotated[
-        str | None, typer.Argument(metavar="TABLE", help="A table of the paper, or a TOML file of your own.")
+        str | None, typer.Argument(metavar="TABLE", help="A table or a picture of the paper, or a TOML file.")
     ] = None,
     out: Annotated[
         Path,
@@ -58,16 +59,27 @@ def reproduce(
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Train nothing, show what the store has.")
     ] = False,
-    list_tables: Annotated[bool, typer.Option("--list", help="Show the tables and exit.")] = False,
+    list_tables: Annotated[
+        bool, typer.Option("--list", help="Show the tables and pictures, and exit.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Run a table of the paper and show it beside the published numbers; stop and go on at any moment."""
+    """Run a table of the paper and show it beside the published numbers; stop and go on at any moment.
+
+    The name of a picture draws it instead: PNG, SVG, and its numbers as CSV.
+    """
     if list_tables:
         _show_tables(as_json=as_json)
         return
     if table is None:
         raise InputError("which table? `plap reproduce --list` shows them")
+    if table in FIGURES:
+        draw_figure(
+            table, out, only or [],
+            seeds=runs, epochs=max_epochs, quick=quick, root=root, as_json=as_json,
+        )  # fmt: skip
+        return
     from plap.experiments.assembly import assemble  # noqa: PLC0415
     from plap.experiments.plan import Effort, Selection, make_cells  # noqa: PLC0415
     from plap.experiments.protocol import find_protocol  # noqa: PLC0415
@@ -180,7 +192,8 @@ def _show_tables(*, as_json: bool) -> None:
             {"name": t.name, "title": t.title, "models": t.models, "datasets": t.datasets, "runs": t.runs}
             for t in tables
         ]
-        print(json.dumps(rows, indent=1))
+        figures = [{"name": name, "title": title} for name, title in FIGURES.items()]
+        print(json.dumps({"tables": rows, "figures": figures}, indent=1))
         return
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -190,7 +203,14 @@ def _show_tables(*, as_json: bool) -> None:
         shown.add_column(heading)
     for t in tables:
         shown.add_row(t.name, t.title, str(len(t.models)), str(len(t.datasets)), str(t.runs))
-    Console(highlight=False).print(shown)
+    pictures = Table(title="Pictures", title_justify="left")
+    for heading in ("name", "what"):
+        pictures.add_column(heading)
+    for name, title in FIGURES.items():
+        pictures.add_row(name, title)
+    console = Console(highlight=False)
+    console.print(shown)
+    console.print(pictures)
 
 
 def _plain(result: TableResult) -> dict[str, Any]:

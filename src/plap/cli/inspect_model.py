@@ -1,0 +1,197 @@
+"""``plap inspect OUT``: what a fitted model learned about the edges and the nodes of its graph."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from plap.cli.output import check_writable, write_atomically
+from plap.errors import InputError
+
+if TYPE_CHECKING:
+    import polars
+    import torch
+
+    from plap.artifacts import ModelFile
+    from plap.data.graph_data import GraphData
+    from plap.insight.learned import Learned
+
+_ROWS = 10
+
+
+def is_model(path: Path) -> bool:
+    """Whether this is a folder that ``plap fit`` wrote."""
+    return (path / "model.json").is_file()
+
+
+def inspect_model(
+    out: Path,
+    graph: str | None,
+    *,
+    nodes: Path | None,
+    root: Path | None,
+    as_json: bool,
+    png: Path | None,
+    edges_out: Path | None,
+    nodes_out: Path | None,
+) -> None:
+    """Say what a fitted model learned; write its edges, ranked by trust, and its nodes."""
+    from plap.artifacts import load_model  # noqa: PLC0415
+
+    tables = {"--edges-out": edges_out, "--nodes-out": nodes_out}
+    for flag, path in tables.items():
+        if path is not None:
+            check_table(path, flag)
+    file = load_model(out)
+    if file.multilabel:
+        raise InputError(
+            f"{out} holds a model of several labels a node; only one class a node can be inspected"
+        )
+    data = _open(out, graph, nodes=nodes, root=root)
+    learned = _learned(out, file, data)
+    for (flag, path), table in zip(tables.items(), (learned.edges, learned.nodes), strict=True):
+        if path is not None:
+            write_atomically(path, _encoded(table(), path.suffix), flag)
+    if png is not None:
+        from plap.cli.inspect_model_picture import draw  # noqa: PLC0415
+
+        write_atomically(png, draw(learned), "--png")
+    if as_json:
+        doubted = learned.edges().head(_ROWS).fill_nan(None).to_dicts()
+        print(json.dumps(_facts(file, data) | learned.summary() | {"least_trusted": doubted}, indent=2))
+    else:
+        _show(file, data, learned)
+
+
+def check_table(path: Path, flag: str) -> None:
+    """Refuse a table that could not be written."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{flag}: {path} must end in .csv or .parquet")
+    check_writable(path, flag)
+
+
+def _open(out: Path, graph: str | None, *, nodes: Path | None, root: Path | None) -> GraphData:
+    """The graph that was named, or the one that the model was fitted on if its name alone can bring it."""
+    from plap.artifacts import load_metrics  # noqa: PLC0415
+    from plap.data.resolve import open_graph  # noqa: PLC0415
+
+    if graph is not None:
+        return open_graph(graph, nodes=nodes, root=root)
+    name = str(load_metrics(out).get("graph", ""))
+    try:
+        return open_graph(name, root=root)
+    except InputError as error:
+        raise InputError(f"{out} was fitted on {name!r}: say with --graph where that is ({error})") from None
+
+
+def _learned(out: Path, file: ModelFile, data: GraphData) -> Learned:
+    import torch  # noqa: PLC0415
+
+    from plap.fitting.outcome import class_names  # noqa: PLC0415
+    from plap.insight import load_members  # noqa: PLC0415
+    from plap.insight.learned import what_was_learned  # noqa: PLC0415
+    from plap.training import RunConfig  # noqa: PLC0415
+
+    file.check_features(data.x.shape[1], data.feature_names)
+    config = RunConfig.from_dict(dict(file.config))
+    classes = [str(name) for name in file.classes]
+    members = load_members(config, file.states, data.x.shape[1], len(classes))
+    known = None
+    if data.y.ndim == 1:
+        numbers = [classes.index(name) if name in classes else -1 for name in class_names(data)]
+        known = torch.tensor([numbers[k] if k >= 0 else -1 for k in data.y.tolist()])
+    judged = _held_out(out) if data.graph.digest == file.graph_digest else None
+    return what_was_learned(members, data, classes, known=known, judged=judged, seed=config.seed)
+
+
+def _held_out(out: Path) -> torch.Tensor:
+    """The nodes whose labels were looked at only when the model was finished."""
+    import polars  # noqa: PLC0415
+    import torch  # noqa: PLC0415
+
+    path = out / "predictions.parquet"
+    try:
+        role = polars.read_parquet(path, columns=["role"])["role"]
+    except (OSError, polars.exceptions.PolarsError):
+        raise InputError(f"{path} cannot be read: it is missing or damaged") from None
+    return torch.from_numpy((role == "test").to_numpy().copy())
+
+
+def _facts(file: ModelFile, data: GraphData) -> dict[str, Any]:
+    chosen = {name: file.config[name] for name in ("model", "p", "mu", "K", "hidden") if name in file.config}
+    same = data.graph.digest == file.graph_digest
+    return {
+        "graph": data.name,
+        "nodes": data.graph.num_nodes,
+        "edges": data.graph.num_edges,
+        "fitted_on_this_graph": same,
+        "members": len(file.states),
+        "config": chosen,
+    }
+
+
+def _encoded(table: polars.DataFrame, suffix: str) -> bytes:
+    from io import BytesIO  # noqa: PLC0415
+
+    if suffix == ".csv":
+        return table.write_csv(float_precision=6).encode()
+    stream = BytesIO()
+    table.write_parquet(stream)
+    return stream.getvalue()
+
+
+def _show(file: ModelFile, data: GraphData, learned: Learned) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    facts = _facts(file, data)
+    chosen = ", ".join(f"{name} = {value}" for name, value in facts["config"].items() if name != "model")
+    console.print(f"[bold]{escape(data.name)}[/bold]  {facts['members']} × pGNN, {chosen}")
+    for sentence in sentences(learned, fitted_here=facts["fitted_on_this_graph"]):
+        console.print(f"· {escape(sentence)}")
+    if learned.trust is None:
+        return
+    table = Table(title="Least trusted edges", title_justify="left")
+    for heading in ("from", "to", "trust", "use", "predicted", "predicted"):
+        table.add_column(heading, justify="right" if heading in ("trust", "use") else "left")
+    for source, target, trust, use, one, other in learned.edges().head(_ROWS).iter_rows():
+        table.add_row(
+            escape(str(source)), escape(str(target)), f"{trust:.3g}", f"{use:.3g}", escape(one), escape(other)
+        )
+    console.print(table)
+
+
+def sentences(learned: Learned, *, fitted_here: bool) -> list[str]:
+    """What was found, in words."""
+    found = learned.summary()
+    entropy, trust, neighbours = found["entropy"], found["trust"], found["neighbours"]
+    said = []
+    if entropy["mean"] is not None:
+        effective, all_alike = np.exp(entropy["mean"]), np.exp(entropy["uniform"])
+        said.append(
+            f"Entropy of the weights that a node gives its neighbours: {entropy['mean']:.2f} on average, "
+            f"{entropy['uniform']:.2f} if all counted the same: as if it listened to {effective:.1f} "
+            f"neighbours, not {all_alike:.1f}."
+        )
+    if trust is not None:
+        said.append(
+            f"Of {trust['edges']:,} edges, {trust['below_chance']:,} look more like chance than like an edge "
+            f"of this graph (trust below 1); the median edge is {trust['median']:.3g} times likelier than "
+            "chance."
+        )
+    if neighbours["judged"]:
+        which = "held-out nodes" if fitted_here else "nodes with a known label"
+        said.append(
+            f"Of {neighbours['judged']:,} {which}, {neighbours['helped']:,} are right only thanks to their "
+            f"neighbours and {neighbours['harmed']:,} are wrong only because of them; on average the "
+            f"neighbours change the probability of the true class by "
+            f"{100 * neighbours['mean_gain']:+.1f} points."
+        )
+    if not fitted_here:
+        said.append("This is not the graph that the model was fitted on.")
+    return said

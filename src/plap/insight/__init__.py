@@ -1,0 +1,35 @@
+"""What a trained model learned: numbers first, pictures from them."""
+
+from plap.insight.edge_trust import edge_trust, edges_once
+from plap.insight.embeddings import node_embeddings, tsne
+from plap.insight.entropy import uniform_entropy, weight_entropy
+from plap.insight.evidence import pair_evidence
+from plap.insight.members import load_members, members_of
+from plap.insight.neighbours import NeighbourHelp, neighbour_help
+from plap.insight.risk_bound import RiskBound, risk_bound
+from plap.insight.rivals import attention_trust, feature_cosine, neighbour_jaccard
+from plap.insight.trust_comparison import TrustComparison, compare_trust
+from plap.insight.weights import learned_weights, relative_weights
+
+__all__ = [
+    "NeighbourHelp",
+    "RiskBound",
+    "TrustComparison",
+    "attention_trust",
+    "compare_trust",
+    "edge_trust",
+    "edges_once",
+    "feature_cosine",
+    "learned_weights",
+    "load_members",
+    "members_of",
+    "neighbour_help",
+    "neighbour_jaccard",
+    "node_embeddings",
+    "pair_evidence",
+    "relative_weights",
+    "risk_bound",
+    "tsne",
+    "uniform_entropy",
+    "weight_entropy",
+]

@@ -1,0 +1,96 @@
+"""Edge trust against simple rivals, on edges that are known to be random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from numpy.typing import ArrayLike
+
+from plap.data import GraphData, perturb_edges, split
+from plap.insight.edge_trust import edge_trust, edges_once
+from plap.insight.members import members_of
+from plap.insight.rivals import attention_trust, feature_cosine, neighbour_jaccard
+from plap.insight.weights import learned_weights, relative_weights
+from plap.nn.gat import GAT
+from plap.training import RunConfig, accuracy, train_runs
+
+SCORES = {
+    "trust": "edge trust",
+    "weights": "last weights",
+    "cosine": "feature cosine",
+    "jaccard": "neighbours' Jaccard",
+    "attention": "GAT attention",
+}
+"""What each score is called in pictures."""
+
+
+@dataclass(frozen=True)
+class TrustComparison:
+    """ROC-AUC of each score for telling original edges from random ones: 1 is perfect, 0.5 is chance."""
+
+    dataset: str
+    rate: float
+    seed: int
+    auc: dict[str, float]
+    """By the names of :data:`SCORES`."""
+    accuracy: dict[str, float]
+    """Of the models behind them on the test nodes: ``pgnn`` (mean of its members) and ``gat``."""
+
+
+def compare_trust(
+    data: GraphData,
+    rate: float,
+    *,
+    preset: str = "sparse",
+    members: int = 4,
+    config: RunConfig | None = None,
+    gat: RunConfig | None = None,
+    seed: int = 0,
+) -> TrustComparison:
+    """Make a share of the edges random, train on what is left of the truth, and ask which edges are random.
+
+    Parameters
+    ----------
+    data : GraphData
+        With one class a node.
+    rate : float
+        Share of random edges, as in :func:`plap.data.perturb_edges`.
+    preset : {"sparse", "dense"}
+        How many labels training may see.
+    members : int
+        pGNNs whose evidence is averaged.
+    config, gat : RunConfig, optional
+        What is trained; by default pGNN with p = 1.5, μ = 0.1, K = 4 and GAT with the paper's 8 × 8 units.
+    seed : int
+        Of the noise, of the split and of the training.
+    """
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415
+
+    noisy = perturb_edges(data.graph, rate, seed)
+    graph, parts = noisy.graph, split(data, preset=preset, seed=seed)
+    config = config or RunConfig(p=1.5, max_epochs=200, patience=100)
+    gat = gat or RunConfig(model="gat", hidden=8, lr=0.005, dropout=0.6, max_epochs=200, patience=100)
+    configs = [replace(config, seed=seed + k) for k in range(members)] + [replace(gat, seed=seed)]
+    runs = train_runs(graph, data.x, data.y, configs, parts, num_classes=data.num_classes)
+    *modules, attentive = members_of(runs, data.x.shape[1], data.num_classes)
+    assert isinstance(attentive, GAT)
+    once = edges_once(graph)
+    pairs = graph.edge_index[:, once]
+    use = [relative_weights(learned_weights(module, data.x, graph), graph) for module in modules]
+    scores: dict[str, ArrayLike] = {
+        "trust": edge_trust(modules, data.x, graph, seed=seed)[once],
+        "weights": torch.stack(use).mean(0)[once],
+        "cosine": feature_cosine(data.x, pairs),
+        "jaccard": neighbour_jaccard(graph, pairs),
+        "attention": attention_trust(attentive, data.x, graph)[once],
+    }
+    original = ~noisy.random[once]
+    test = [accuracy(data.y[parts.test], run.logits[parts.test].argmax(1)) for run in runs]
+    return TrustComparison(
+        data.name,
+        rate,
+        seed,
+        {name: float(roc_auc_score(original, score)) for name, score in scores.items()},
+        {"pgnn": sum(test[:-1]) / members, "gat": test[-1]},
+    )

@@ -1,0 +1,153 @@
+"""Edge trust: symmetric, blind to the edge it judges, and right where the answer is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import roc_auc_score
+
+import plap
+import problems
+from plap.data import csbm, perturb_edges
+from plap.insight import (
+    compare_trust,
+    edge_trust,
+    edges_once,
+    feature_cosine,
+    members_of,
+    neighbour_jaccard,
+    pair_evidence,
+)
+from plap.insight.edge_trust import _without_each_part, can_be_judged
+from plap.insight.trust_comparison import SCORES
+from plap.insight.weights import reverse_entries
+from plap.training import RunConfig, train_runs
+
+
+def trained(data: plap.data.GraphData, graph: plap.Graph, **settings: float) -> list[torch.nn.Module]:
+    configs = [RunConfig(seed=seed, max_epochs=40, patience=40, **settings) for seed in range(2)]  # type: ignore[arg-type]
+    runs = train_runs(graph, data.x, data.y, configs, plap.data.split(data, preset="dense"))
+    return members_of(runs, data.x.shape[1], 2)
+
+
+@pytest.fixture(scope="module")
+def noisy() -> tuple[plap.data.GraphData, torch.Tensor]:
+    """Half of the edges of a homophilic graph are random."""
+    data = csbm(phi=0.6, n=600, f=100, d=12.0, epsilon=8.0, seed=3)
+    graph, random = perturb_edges(data.graph, 0.5, seed=1)
+    return replace(data, graph=graph), random
+
+
+def test_random_edges_are_trusted_less(noisy: tuple[plap.data.GraphData, torch.Tensor]) -> None:
+    data, random = noisy
+    once = edges_once(data.graph)
+    trust = edge_trust(trained(data, data.graph, p=1.5), data.x, data.graph)
+    assert bool((trust > 0).all())
+    torch.testing.assert_close(trust, trust[reverse_entries(data.graph)])
+    original = ~random[once]
+    pairs = data.graph.edge_index[:, once]
+    rivals = feature_cosine(data.x, pairs), neighbour_jaccard(data.graph, pairs)
+    assert roc_auc_score(original, trust[once]) > max(roc_auc_score(original, each) for each in rivals) + 0.05
+
+
+def test_edges_that_join_unlike_nodes_are_trusted_where_all_do() -> None:
+    data = csbm(phi=-0.6, n=600, f=100, d=12.0, epsilon=8.0, seed=3)
+    graph, random = perturb_edges(data.graph, 0.5, seed=1)
+    once = edges_once(graph)
+    trust = edge_trust(trained(replace(data, graph=graph), graph, p=2.5), data.x, graph)
+    assert roc_auc_score(~random[once], trust[once]) > 0.6
+
+
+def test_the_same_again_and_other_pairs_with_another_seed(
+    noisy: tuple[plap.data.GraphData, torch.Tensor],
+) -> None:
+    data, _ = noisy
+    members = [plap.nn.PGNN(100, 8, 2)]
+    first, again, other = (edge_trust(members, data.x, data.graph, seed=seed) for seed in (0, 0, 1))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_an_edge_is_judged_without_itself() -> None:
+    graph = problems.random_graph(12, 0.4, seed=1)
+    once = edges_once(graph)
+    part = torch.arange(once.shape[0] + 5) % 3
+    seen = np.zeros(part.shape[0], dtype=int)
+    for chosen, rest in _without_each_part(graph, once, part):
+        seen += chosen
+        left = {tuple(pair) for pair in rest.edge_index.T.tolist()}
+        all_pairs = graph.edge_index[:, once].T.tolist()
+        for pair, out in zip(all_pairs, chosen[: once.shape[0]], strict=True):
+            assert (tuple(pair) in left) == (tuple(pair[::-1]) in left) == (not out)
+        kept = torch.tensor([tuple(pair) in left for pair in graph.edge_index.T.tolist()])
+        torch.testing.assert_close(rest.weight, graph.weight[kept])
+    assert seen.tolist() == [1] * part.shape[0]
+
+
+def test_evidence_is_symmetric_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problems.GENERIC["isolated_node"]()
+    member = plap.nn.PGNN(3, 5, 2, p=1.5, K=4).double()
+    pairs = torch.triu_indices(4, 4, 1)
+    found = pair_evidence(member, problem.x, problem.graph, pairs)
+    assert found.shape == (6, 3 * 4 + 1)
+    assert bool(found.isfinite().all())
+    torch.testing.assert_close(found, pair_evidence(member, problem.x, problem.graph, pairs.flip(0)))
+    start = torch.relu(member.lin(problem.x)).detach()
+    torch.testing.assert_close(found[:, 0], torch.cosine_similarity(start[pairs[0]], start[pairs[1]]))
+    joined = (problem.graph.edge_index == torch.tensor([[0], [1]])).all(0)
+    w = problem.graph.weight[joined]
+    gradient = plap.gradient(start, problem.graph)[joined].norm() / w.sqrt()
+    torch.testing.assert_close(found[0, 2], -gradient.log().squeeze())
+    monkeypatch.setattr("plap.insight.evidence._PAIRS", 2)
+    torch.testing.assert_close(pair_evidence(member, problem.x, problem.graph, pairs), found)
+
+
+def test_tiny_and_odd_graphs() -> None:
+    x = torch.eye(4)
+    members = [plap.nn.PGNN(4, 3, 2)]
+    one = plap.Graph.from_edges([(0, 1)], num_nodes=4)
+    assert edge_trust(members, x, one).isfinite().tolist() == [True, True]
+    loop = plap.Graph.from_edges([(0, 1), (2, 2)], num_nodes=4, self_loops="keep")
+    assert edge_trust(members, x, loop).isnan().tolist() == [False, False, True]
+    same = edge_trust(members, torch.ones(4, 4), plap.Graph.from_edges([(0, 1), (1, 2)], num_nodes=4))
+    assert bool(same.isfinite().all())
+
+
+@pytest.mark.parametrize(
+    ("graph", "judged"),
+    [(problems.complete(4), False), (problems.no_edges().graph, False), (problems.path(3), True)],
+)
+def test_what_cannot_be_compared(graph: plap.Graph, judged: bool) -> None:
+    assert can_be_judged(graph) == judged
+    if not judged:
+        with pytest.raises(plap.InputError, match="the graph lacks one of these"):
+            edge_trust([plap.nn.PGNN(2, 2, 2)], torch.ones(graph.num_nodes, 2), graph)
+
+
+def test_refusals() -> None:
+    graph, x = problems.path(5), torch.eye(5)
+    with pytest.raises(plap.InputError, match="needs a trained model"):
+        edge_trust([], x, graph)
+    with pytest.raises(plap.InputError, match="made for PGNN, not for MLP"):
+        edge_trust([plap.nn.baselines.MLP(5, 2, 2)], x, graph)
+    with pytest.raises(plap.InputError, match="folds must be an integer of 2 or more"):
+        edge_trust([plap.nn.PGNN(5, 2, 2)], x, graph, folds=1)
+
+
+def test_comparison_scores_everything_against_the_known_noise() -> None:
+    data = csbm(phi=0.6, n=200, f=30, d=8.0, seed=3)
+    short = {"max_epochs": 10, "patience": 10}
+    found = compare_trust(
+        data, 0.5, preset="dense", members=2, config=RunConfig(p=1.5, **short),  # type: ignore[arg-type]
+        gat=RunConfig(model="gat", hidden=2, heads=2, **short),  # type: ignore[arg-type]
+    )  # fmt: skip
+    assert list(found.auc) == list(SCORES)
+    assert all(0 <= auc <= 1 for auc in found.auc.values())
+    graph, random = perturb_edges(data.graph, 0.5, 0)
+    once = edges_once(graph)
+    x = data.x.to_dense()
+    cosine = torch.cosine_similarity(*x[graph.edge_index[:, once]])
+    assert found.auc["cosine"] == pytest.approx(roc_auc_score(~random[once], cosine), abs=1e-3)
