@@ -94,3 +94,10 @@ def test_a_picture(tmp_path: Path, name: str) -> None:
     refused = plap(name, "--only", "model=gcn", cwd=tmp_path)
     assert refused.returncode == 2
     assert "a picture has its own models" in refused.stderr
+
+
+def test_the_names_of_pictures() -> None:
+    from plap.cli.reproduce_figure import FIGURES  # noqa: PLC0415
+    from plap.insight.figures import FIGURES as KNOWN  # noqa: PLC0415
+
+    assert set(FIGURES) == set(KNOWN) | {"filters"}
