@@ -60,6 +60,6 @@ def _gain(axes: Axes, learned: Learned) -> None:
         title="What the neighbours change", xlabel=f"probability of the {which} class:\nwith edges − without",
         ylabel=label,
     )  # fmt: skip
-    values = learned.help.gain[learned.judged] if known else learned.help.gain
+    values = learned.neighbours.gain[learned.judged] if known else learned.neighbours.gain
     axes.hist(values.numpy(), np.linspace(-1, 1, _BINS + 1).tolist(), color=ORANGE, alpha=0.85)
     axes.axvline(0, color="black", linestyle="--", linewidth=1.2)

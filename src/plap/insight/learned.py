@@ -35,7 +35,7 @@ class Learned:
     """[entries]: weight of an edge in units of its ends' average edge, mean over the members."""
     trust: Tensor | None
     """[entries]: how many times likelier than chance; None where nothing can be compared."""
-    help: NeighbourHelp
+    neighbours: NeighbourHelp
     judged: Tensor
     """Boolean [N]: nodes with a known label that count for whether neighbours help."""
 
@@ -58,9 +58,9 @@ class Learned:
             },
             "neighbours": {
                 "judged": int(self.judged.sum()),
-                "helped": int((self.help.helped & self.judged).sum()),
-                "harmed": int((self.help.harmed & self.judged).sum()),
-                "mean_gain": _mean(self.help.gain[self.judged]),
+                "helped": int((self.neighbours.helped & self.judged).sum()),
+                "harmed": int((self.neighbours.harmed & self.judged).sum()),
+                "mean_gain": _mean(self.neighbours.gain[self.judged]),
             },
         }
 
@@ -71,7 +71,7 @@ class Learned:
         once = edges_once(self.data.graph)
         source, target = self.data.graph.edge_index[:, once].numpy()
         names = self._node_names()
-        said = np.array(self.classes)[self.help.predicted_with.numpy()]
+        said = np.array(self.classes)[self.neighbours.predicted_with.numpy()]
         trust = torch.full((once.shape[0],), torch.nan) if self.trust is None else self.trust[once]
         table = polars.DataFrame(
             {
@@ -89,7 +89,7 @@ class Learned:
         """One row a node: what is predicted with and without its edges, and how it weighs its neighbours."""
         import polars  # noqa: PLC0415
 
-        found, names = self.help, np.array(self.classes)
+        found, names = self.neighbours, np.array(self.classes)
         known = [name if yes else None for name, yes in zip(names[found.label], found.known, strict=True)]
         return polars.DataFrame(
             {
@@ -140,7 +140,7 @@ def what_was_learned(
     graph, x = data.graph, data.x
     weights = [learned_weights(member, x, graph) for member in members]
     entropies = torch.stack([weight_entropy(weight, graph) for weight in weights])
-    help = neighbour_help(members, x, graph, known)
+    neighbours = neighbour_help(members, x, graph, known)
     return Learned(
         data,
         tuple(classes),
@@ -148,8 +148,8 @@ def what_was_learned(
         uniform_entropy(graph),
         torch.stack([relative_weights(weight, graph) for weight in weights]).mean(0),
         edge_trust(members, x, graph, seed=seed) if can_be_judged(graph) else None,
-        help,
-        help.known if judged is None else help.known & judged,
+        neighbours,
+        neighbours.known if judged is None else neighbours.known & judged,
     )
 
 

@@ -31,7 +31,7 @@ def load_members(
             module.load_state_dict(dict(state))
         except RuntimeError:
             raise InputError("the model's weights do not fit its configuration") from None
-        members.append(module.to(next(iter(state.values())).dtype).eval())
+        members.append(module.eval())
     return members
 
 
