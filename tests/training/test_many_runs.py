@@ -20,7 +20,7 @@ def thirty_two(model: str) -> list[RunConfig]:
             model=model, K=3, hidden=8, p=(1.0, 1.5, 2.0, 2.5)[k % 4], mu=(0.01, 0.1, 10.0)[k % 3],
             lr=(0.001, 0.01, 0.05)[k % 3], weight_decay=(0.0, 5e-4)[k % 2], dropout=(0.1, 0.5, 0.8)[k % 3],
             dprate=(0.0, 0.5)[k % 2], alpha=(0.1, 0.5)[k % 2], seed=k, stop_by=("accuracy", "loss")[k % 2],
-            **LIMITS,
+            max_epochs=LIMITS["max_epochs"], patience=LIMITS["patience"],
         )
         for k in range(32)
     ]  # fmt: skip
