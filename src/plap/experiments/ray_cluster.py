@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ from plap.training import RunConfig
 
 _IN_FLIGHT_PER_CPU = 2
 """Jobs that are handed to the cluster for every processor it has, so that none waits for the next."""
+
+_REACH_SECONDS = 10
 
 
 class RayCluster:
@@ -70,6 +73,7 @@ class RayCluster:
         options: dict[str, Any] = (
             {} if self._address else {"num_cpus": self._workers, "include_dashboard": False}
         )
+        _check_reachable(self._address)
         names = ("PLAP_DATA", "NUMBA_CACHE_DIR")
         environment = {name: os.environ[name] for name in names if name in os.environ}
         environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
@@ -81,6 +85,18 @@ class RayCluster:
         except (ConnectionError, ValueError, RuntimeError, OSError) as error:
             where = self._address or "this machine"
             raise InputError(f"--address: there is no Ray cluster at {where} ({error})") from None
+
+
+def _check_reachable(address: str | None) -> None:
+    """Refuse an address at which nothing listens, for which Ray itself would wait for minutes."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACH_SECONDS).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"--address: there is no Ray cluster at {address} ({reason})") from None
 
 
 class _Task:
