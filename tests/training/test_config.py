@@ -29,5 +29,5 @@ def test_what_has_no_meaning_is_refused_by_name(field: str, value: Any) -> None:
 
 
 def test_an_unknown_field_is_refused() -> None:
-    with pytest.raises(InputError, match="no field 'layers'"):
-        RunConfig.from_dict({"layers": 2})
+    with pytest.raises(InputError, match="no field 'width'"):
+        RunConfig.from_dict({"width": 2})

@@ -24,11 +24,13 @@ def plain_loop(
     optimizer = torch.optim.Adam(module.parameters(), lr=config.lr, weight_decay=config.weight_decay)
     train, val = [], []
     for _ in range(config.max_epochs):
+        module.train()
         optimizer.zero_grad()
         loss = cross_entropy(module(x, data.graph)[split.train], data.y[split.train])
         loss.backward()
         optimizer.step()
         train.append(float(loss.detach()))
+        module.eval()
         with torch.no_grad():
             val.append(float(cross_entropy(module(x, data.graph)[split.val], data.y[split.val])))
     return train, val, module

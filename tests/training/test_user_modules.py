@@ -245,7 +245,7 @@ def test_a_module_that_cannot_be_trained_is_refused(build: Any, message: str) ->
     [
         ({"name": ""}, "name must be"),
         ({"name": "gcn"}, "a model 'gcn' already"),
-        ({"uses": ("layers",)}, "uses 'layers', which a run's configuration does not have"),
+        ({"uses": ("width",)}, "uses 'width', which a run's configuration does not have"),
         ({"dropout_fields": ("rate",)}, "uses 'rate'"),
         ({"uses": "hidden"}, "must be tuples of names"),
         ({"takes": "adjacency"}, "takes must be"),

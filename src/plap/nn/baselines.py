@@ -20,12 +20,12 @@ from plap.nn.adjacency import (
     start_as_pyg,
     times,
 )
-from plap.nn.gat import GAT
+from plap.nn.gat import GAT, DeepGAT
 from plap.nn.graph_argument import GraphLike
 from plap.nn.jknet import JKNet
 from plap.nn.linear import FeatureLinear, Features, sparse_product
 
-__all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "MLP", "SGC", "JKNet", "normalized_adjacency"]
+__all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "MLP", "SGC", "DeepGAT", "JKNet", "normalized_adjacency"]
 
 
 class MLP(torch.nn.Module):

@@ -91,3 +91,43 @@ class GAT(torch.nn.Module):
         elif self.training and self.dropout > 0:
             return dropped_product(x, self.lin.weight.t(), self.dropout)
         return times(x, self.lin.weight)
+
+
+class DeepGAT(torch.nn.Module):
+    """PyG's GAT of several layers, ELU and dropout between them; the paper has it on PPI.
+
+    Parameters
+    ----------
+    in_channels, hidden_channels, out_channels : int
+        Hidden units are those of each head.
+    num_layers, heads : int
+    dropout : float
+        Share of the hidden units, and of the attention coefficients, that is dropped in training.
+
+    Shapes: x [N, in], dense; result [N, out].
+
+    Examples
+    --------
+    >>> import torch
+    >>> model = DeepGAT(5, 8, 3, num_layers=3, heads=2)
+    >>> model(torch.randn(4, 5), torch.tensor([[0, 1, 2], [1, 2, 3]])).shape
+    torch.Size([4, 3])
+    """
+
+    def __init__(
+        self, in_channels: int, hidden_channels: int, out_channels: int, num_layers: int = 3, heads: int = 4,
+        dropout: float = 0.0,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        from torch_geometric.nn.models import GAT as PyGGAT  # noqa: PLC0415, N811  (slow to import)
+
+        self._graph_of = GraphArgument(cached=True)
+        self.gat = PyGGAT(
+            in_channels, heads * hidden_channels, num_layers, out_channels,
+            dropout=dropout, act="elu", heads=heads, add_self_loops=False,
+        )  # fmt: skip
+
+    def forward(self, x: Tensor, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
+        """The logits, [N, out]."""
+        result: Tensor = self.gat(x, edges_with_loops(self._graph_of(edge_index, edge_weight, x.shape[0])))
+        return result

@@ -17,16 +17,6 @@ def _deep_pgnn(config: RunConfig, in_channels: int, out_channels: int) -> torch.
     )  # fmt: skip
 
 
-def _deep_gat(config: RunConfig, in_channels: int, out_channels: int) -> torch.nn.Module:
-    from torch_geometric.nn import GAT  # noqa: PLC0415  (slow to import)
-
-    width = config.heads * config.hidden
-    module: torch.nn.Module = GAT(
-        in_channels, width, config.layers, out_channels, dropout=config.dropout, act="elu", heads=config.heads
-    )
-    return module
-
-
 _BUILT_IN = (
     ModelKind(
         "pgnn",
@@ -100,7 +90,12 @@ _BUILT_IN = (
         uses=("hidden", "p", "mu", "K", "dropout", "layers", "mlp_layers", "residual"),
         sparse_features=True,
     ),
-    ModelKind("deep-gat", _deep_gat, uses=("hidden", "heads", "layers", "dropout"), takes="edge_index"),
+    ModelKind(
+        "deep-gat",
+        lambda c, i, o: baselines.DeepGAT(i, c.hidden, o, c.layers, c.heads, c.dropout),
+        uses=("hidden", "heads", "layers", "dropout"),
+        dropout_fields=("dropout",),
+    ),
 )
 
 for _kind in _BUILT_IN:
