@@ -50,7 +50,7 @@ def kill_and_resume(folder: Path, kills: int) -> None:
         assert equal_records(whole.all_records(), killed.all_records())
     names = {path.name for path in (folder / "whole").iterdir()}
     assert names == {path.name for path in (folder / "killed").iterdir() if "-wal" not in path.name}
-    assert (folder / "whole" / "tiny.csv").read_bytes() == (folder / "killed" / "tiny.csv").read_bytes()
+    assert (folder / "whole" / "tiny.md").read_bytes() == (folder / "killed" / "tiny.md").read_bytes()
 
 
 def test_three_sudden_ends(tmp_path: Path) -> None:
