@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from plap.cli import main
 from tiny_experiments import TINY, write_tiny_table
 
 
@@ -60,11 +61,20 @@ def test_the_list_of_tables(tmp_path: Path) -> None:
         (["none.toml"], "none.toml cannot be read"),
     ],
 )
-def test_mistakes(tmp_path: Path, arguments: list[str], words: str) -> None:
-    done = plap(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert words in done.stderr
+def test_mistakes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["plap", "reproduce", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert (ended.value.code, said.count("\n")) == (2, 1)
+    assert words in said
     assert list(tmp_path.iterdir()) == []
 
 

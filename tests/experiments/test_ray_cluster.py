@@ -35,7 +35,7 @@ class LosesAWorker(RayCluster):
             yield event
 
 
-@pytest.mark.parametrize("kind", [RayCluster, LosesAWorker])
+@pytest.mark.parametrize("kind", [pytest.param(RayCluster, marks=pytest.mark.long), LosesAWorker])
 def test_the_same_results_as_in_one_process(tmp_path: Path, kind: type[RayCluster]) -> None:
     text = TINY.replace("runs = 3", "runs = 12")
     effort = Effort(runs=12, grid="small", search_epochs=300, max_epochs=300, patience=300)

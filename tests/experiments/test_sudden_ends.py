@@ -62,6 +62,7 @@ def test_thirty_sudden_ends(tmp_path: Path) -> None:
     kill_and_resume(tmp_path, 30)
 
 
+@pytest.mark.long
 def test_two_commands_on_one_store(tmp_path: Path) -> None:
     write_tiny_table(tmp_path)
     find_model_spec("two_hop", ModelFile.read(tmp_path / "two_hop.py"))

@@ -47,13 +47,13 @@ def test_it_is_scipys_entropy_of_every_row(problem: problems.Problem, p: float) 
     weight = plap.aggregation_weights(problem.x, graph, p, 0.1)
     found = weight_entropy(weight, graph)
     assert bool((found.nan_to_num() <= uniform_entropy(graph).nan_to_num() + 1e-12).all())
-    as_published = weight_entropy(weight, graph, normalize=False)
+    as_written = weight_entropy(weight, graph, normalize=False)
     for node in range(graph.num_nodes):
         row = weight[graph.receivers() == node].numpy()
         if row.sum() > 0:
             np.testing.assert_allclose(found[node], scipy_entropy(row), atol=1e-12)
             kept = row[row > 0]
-            np.testing.assert_allclose(as_published[node], -(kept * np.log(kept)).sum(), atol=1e-12)
+            np.testing.assert_allclose(as_written[node], -(kept * np.log(kept)).sum(), atol=1e-12)
         else:
             assert found[node].isnan()
 

@@ -15,8 +15,8 @@ def weight_entropy(weight: Tensor, graph: Graph, *, normalize: bool = True) -> T
     .. math:: H_i = -\sum_{j \in N_i} a_{ij} \log a_{ij}, \qquad a_{ij} = A_{ij} / \sum_{j'} A_{ij'}
 
     0: all weight is on one neighbour; the logarithm of the number of neighbours: all count the same. The
-    paper leaves the weights A as they are; but theirs sum to less than 1 (to 1 − β where all degrees are
-    equal), so a node that mostly keeps its own features has a low "entropy" however it spreads the rest.
+    paper writes it with A in place of a; but A does not sum to 1 (where all degrees are equal, to 1 − β), so
+    a node that mostly keeps its own features has a low "entropy" however it spreads the rest.
 
     Parameters
     ----------

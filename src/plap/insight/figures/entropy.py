@@ -1,4 +1,4 @@
-"""Entropy of the weights that nodes give to their neighbours, by model and graph (Figure 2, Appendix F.5)."""
+"""Entropy of the weights that nodes give to their neighbours, by model and graph (§5 and its appendix)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _BINS = 24
-UNIFORM, NORMALISED, PUBLISHED = "uniform", "normalised", "as published"
+UNIFORM, NORMALISED, WRITTEN = "uniform", "normalised", "as written"
 
 
 def compute(options: FigureOptions) -> pl.DataFrame:
     """A histogram a row group: dataset, model, measure, low, high, nodes; μ, mean and ``nothing`` repeat.
 
-    ``measure`` is "normalised" (entropy of the shares that the neighbours get) or "as published" (of
+    ``measure`` is "normalised" (entropy of the shares that the neighbours get) or "as written" (of
     weights that do not sum to 1). ``nothing`` counts nodes with edges to which no weight came at all.
     """
     tables = []
@@ -56,7 +56,7 @@ def _entropies(case: Case, options: FigureOptions, seed: int) -> dict[tuple[str,
     found["GAT", NORMALISED] = (weight_entropy(attention, graph).mean(1), np.nan)
     for p, run, module in zip(P_VALUES, runs[1:], modules, strict=True):
         weight = learned_weights(module, x, graph)
-        for measure in (NORMALISED, PUBLISHED):
+        for measure in (NORMALISED, WRITTEN):
             entropy = weight_entropy(weight, graph, normalize=measure == NORMALISED)
             connected = torch.where(graph.degree > 0, entropy, torch.inf)
             found[f"p = {p:g}", measure] = (connected[~connected.isinf()], run.config.mu)
@@ -98,11 +98,11 @@ def draw(data: pl.DataFrame) -> matplotlib.figure.Figure:
 
 def _panel(axes: Axes, model: pl.DataFrame, uniform: pl.DataFrame) -> None:
     shares = model.filter(pl.col("measure") == NORMALISED)
-    published = model.filter(pl.col("measure") == PUBLISHED)
+    written = model.filter(pl.col("measure") == WRITTEN)
     _stairs(axes, shares, fill=True, color=BLUE, alpha=0.75)
     _stairs(axes, uniform, color=BLACK, linewidth=0.9)
-    if published.height:
-        _stairs(axes, published, color=VERMILION, linewidth=1.1, linestyle=(0, (3, 1.5)))
+    if written.height:
+        _stairs(axes, written, color=VERMILION, linewidth=1.1, linestyle=(0, (3, 1.5)))
     text = f"mean {shares['mean'][0]:.2f}, uniform {uniform['mean'][0]:.2f}"
     if np.isfinite(shares["mu"][0]):
         text += f"\nμ = {shares['mu'][0]:g}"
@@ -134,7 +134,7 @@ def _legend(figure: matplotlib.figure.Figure) -> None:
             color=VERMILION,
             linewidth=1.1,
             linestyle=(0, (3, 1.5)),
-            label="learned weights, not shares (as published)",
+            label="learned weights, not shares (as the paper writes it)",
         ),
     ]
     figure.legend(handles=handles, loc="outside upper center", ncols=3, frameon=False, fontsize="small")
