@@ -14,7 +14,7 @@ FIGURES = {
     "embeddings": "Nodes in the plane (t-SNE) for four p and GCN",
     "gradient-example": "Graph gradient and divergence on a tiny graph",
     "risk-bound": "The terms of Theorem 4 on a regular graph",
-    "edge-trust": "Random edges found by learned weights and by three simple rivals",
+    "edge-trust": "Random edges found by edge trust and by three simple rivals",
     "filters": "What a few steps do to each frequency, for four p, GCN and APPNP",
 }
 """Names on the command line; all but ``filters`` are those of :mod:`plap.insight.figures`."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's.
 BLUE, SKY, ORANGE, VERMILION = "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
-GREEN, PURPLE, YELLOW, BLACK, GREY = "#009E73", "#CC79A7", "#F0E442", "#000000", "#59626b"
+GREEN, PURPLE, BLACK, GREY = "#009E73", "#CC79A7", "#000000", "#59626b"
 CLASSES = (BLUE, ORANGE, GREEN, VERMILION, PURPLE, SKY, BLACK, "#b5a900")
 """For points; classes beyond these begin again with another marker."""
 MARKERS = ("o", "^", "s", "P")
