@@ -12,7 +12,7 @@ import plap
 PACKAGE = Path(plap.__file__).parent
 LAYERS = (
     ("errors",),
-    ("coalesce", "memory"),
+    ("coalesce", "memory", "whole_file"),
     ("graph",),
     ("calculus",),
     ("kernels",),

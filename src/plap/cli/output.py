@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from plap.errors import InputError
+from plap.whole_file import write_whole
 
 
 def check_writable(path: Path, flag: str) -> None:
@@ -21,24 +21,9 @@ def check_writable(path: Path, flag: str) -> None:
 
 
 def write_atomically(path: Path, content: bytes, flag: str) -> None:
-    """Write beside ``path`` and rename, so that nobody ever sees half a file."""
+    """Write a file whole or not at all; ``flag`` is what the user named it with."""
     check_writable(path, flag)
     try:
-        with tempfile.NamedTemporaryFile(dir=path.absolute().parent, delete=False) as stream:
-            temporary = Path(stream.name)
-            try:
-                stream.write(content)
-                stream.flush()
-                temporary.chmod(0o666 & ~_umask())
-                temporary.replace(path)
-            except BaseException:
-                temporary.unlink(missing_ok=True)
-                raise
+        write_whole(path, content)
     except OSError as error:
         raise InputError(f"{flag}: {path} cannot be written ({error.strerror})") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -14,6 +12,7 @@ import torch
 from torch import Tensor
 
 from plap.errors import InputError
+from plap.whole_file import write_whole
 
 FORMAT = "plap-checkpoint/1"
 
@@ -113,17 +112,9 @@ def read(path: Path) -> bytes | None:
 
 def write(path: Path, content: bytes) -> None:
     """Put a checkpoint in place in one step: after a crash at any moment it is the old one or the new."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with beside.open("wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_whole(path, content)
     except OSError as error:
         raise InputError(f"the checkpoint {path} cannot be written ({error.strerror})") from None
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import secrets
 from pathlib import Path
 
 import numpy as np
+
+from plap.whole_file import write_whole
 
 _DIGEST = 32
 
@@ -29,11 +29,6 @@ def read(path: Path, num_nodes: int, parts: int) -> np.ndarray | None:
 def write(path: Path, part: np.ndarray) -> None:
     """Put the file in place in one step; a disk that takes nothing costs only the time to cut again."""
     payload = part.astype("<i4").tobytes()
-    beside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            beside.write_bytes(hashlib.sha256(payload).digest() + payload)
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        write_whole(path, hashlib.sha256(payload).digest() + payload)

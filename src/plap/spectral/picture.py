@@ -22,6 +22,7 @@ from plap.spectral.bins import Method, frequency_bins
 from plap.spectral.operator import Array
 from plap.spectral.response import BINS, Response, respond
 from plap.spectral.signals import as_signal
+from plap.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -115,10 +116,13 @@ def draw_responses(curves: Mapping[str, Response], path: Path | str, *, title: s
     figure = _figure(curves, title)
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
+        svg, png = io.BytesIO(), io.BytesIO()
         with rc_context({"svg.hashsalt": "plap"}):  # else no two files of one picture are equal
-            figure.savefig(files.svg, metadata={"Date": None})
-        figure.savefig(files.png, dpi=200)
-        files.csv.write_text(response_table(curves), encoding="utf-8")
+            figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=200)
+        write_whole(files.svg, svg.getvalue())
+        write_whole(files.png, png.getvalue())
+        write_whole(files.csv, response_table(curves).encode())
     except OSError as error:
         raise InputError(f"{base} cannot be written ({error.strerror})") from None
     return files

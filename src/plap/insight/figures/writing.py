@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plap.errors import InputError
+from plap.whole_file import write_whole
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -50,16 +50,7 @@ def write(folder: Path, files: dict[str, bytes]) -> list[Path]:
     for name, content in files.items():
         path = folder / name
         try:
-            with tempfile.NamedTemporaryFile(dir=folder, delete=False) as stream:
-                temporary = Path(stream.name)
-                try:
-                    stream.write(content)
-                    stream.flush()
-                    temporary.chmod(0o644)
-                    temporary.replace(path)
-                except BaseException:
-                    temporary.unlink(missing_ok=True)
-                    raise
+            write_whole(path, content)
         except OSError as error:
             raise InputError(f"{path} cannot be written ({error.strerror})") from None
         written.append(path)

@@ -1,0 +1,48 @@
+"""Nobody sees half a file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plap.whole_file import write_whole
+
+
+def test_writes_and_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "a.bin"
+    write_whole(path, b"first")
+    write_whole(path, b"second")
+    assert path.read_bytes() == b"second"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_has_the_rights_that_any_new_file_has(tmp_path: Path) -> None:
+    (tmp_path / "usual").write_bytes(b"")
+    write_whole(tmp_path / "whole", b"")
+    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.parametrize("failing", ["fsync", "replace"])
+def test_a_failure_leaves_the_old_file_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
+    path = tmp_path / "a.bin"
+    write_whole(path, b"old")
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(*((os, "fsync") if failing == "fsync" else (Path, "replace")), fail)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(path, b"new")
+    monkeypatch.undo()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_needs_the_folder(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_whole(tmp_path / "nowhere" / "a.bin", b"")
+    assert not list(tmp_path.iterdir())
