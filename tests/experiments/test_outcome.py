@@ -105,7 +105,9 @@ def test_difference_is_ours_minus_theirs() -> None:
     ],
 )
 def test_agreement(values: tuple[float, ...], theirs: PublishedCell | None, expected: str) -> None:
-    assert Cell("mlp", "cora", values, published=theirs).agreement == expected
+    cell = Cell("mlp", "cora", values, published=theirs)
+    assert table({}).agreement(cell) == expected
+    assert table({}, measure="time").agreement(cell) == "unknown"
 
 
 def test_best_and_near_it() -> None:

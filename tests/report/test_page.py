@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import report_samples
+from headless import DESK, PHONE, luminance, show
 from plap.report import render
 
-selenium = pytest.importorskip("selenium", reason="selenium is not installed")
-
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="chromium or chromedriver is not installed")
-
-PHONE, DESK = (390, 844), (1280, 900)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    profile = tmp_path_factory.mktemp("profile")
-    for flag in (
-        "headless=new",
-        "no-sandbox",
-        "disable-gpu",
-        "disable-dev-shm-usage",
-        "no-first-run",
-        "disable-background-networking",
-        "disable-component-update",
-        "disable-sync",
-        "hide-scrollbars",
-        f"user-data-dir={profile}",
-    ):
-        options.add_argument(f"--{flag}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=str(DRIVER)))
-    yield driver
-    driver.quit()
+By = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not installed").By
 
 
 @pytest.fixture(scope="module")
@@ -52,14 +19,6 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(render(report_samples.report()))
     return path
-
-
-def show(browser: Any, page: Path, size: tuple[int, int] = DESK, scheme: str = "light") -> None:
-    metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": size == PHONE}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    browser.get(page.as_uri())
 
 
 def column(browser: Any, section: str, index: int) -> list[str]:
@@ -138,13 +97,6 @@ def test_numbers_sort_by_value_and_names_by_their_numbers(browser: Any, page: Pa
     assert mu == sorted((float(value) for value in before), reverse=True)
     browser.find_elements(By.CSS_SELECTOR, "#nodes thead button")[0].click()
     assert column(browser, "nodes", 0) == [f"paper-{n}" for n in range(20)]
-
-
-def luminance(colour: str) -> float:
-    """Relative luminance (WCAG 2) of "rgb(r, g, b)"."""
-    parts = [float(part) / 255 for part in colour.split("(")[1].rstrip(")").split(",")[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])

@@ -225,7 +225,8 @@ def _plain(result: TableResult) -> dict[str, Any]:
                 "model": cell.model, "dataset": cell.dataset, "runs": len(cell.values), "mean": cell.mean,
                 "std": cell.deviation, "interval": cell.interval, "mark": result.mark(cell),
                 "published": _published(cell.published), "difference": cell.difference,
-                "agreement": cell.agreement, "config": cell.config, "tried": cell.tried, "grid": cell.grid,
+                "agreement": result.agreement(cell),
+                "config": cell.config, "tried": cell.tried, "grid": cell.grid,
                 "not_finite": cell.not_finite, "problem": cell.problem,
             }
             for cell in result.cells

@@ -68,17 +68,6 @@ class Cell:
             return None
         return self.mean - float(self.published.mean)
 
-    @property
-    def agreement(self) -> Agreement:
-        """Whether the two means are within two standard deviations of a run, of both together."""
-        if self.difference is None or self.published is None:
-            return "unknown"
-        theirs = float(self.published.plus_minus or 0)
-        allowed = _TWO_SIGMA * math.hypot(theirs, self.deviation or 0)
-        if abs(self.difference) <= allowed:
-            return "agrees"
-        return "above" if self.difference > 0 else "below"
-
 
 @dataclass(frozen=True)
 class TableResult:
@@ -104,6 +93,18 @@ class TableResult:
     def cell(self, model: str, dataset: str) -> Cell:
         """The cell of a row and a column."""
         return self.cells[self.models.index(model) * len(self.datasets) + self.datasets.index(dataset)]
+
+    def agreement(self, cell: Cell) -> Agreement:
+        """Whether the two means are within two standard deviations of a run, of both together.
+
+        Times of two machines are not compared.
+        """
+        if self.measure == "time" or cell.difference is None or cell.published is None:
+            return "unknown"
+        allowed = _TWO_SIGMA * math.hypot(float(cell.published.plus_minus or 0), cell.deviation or 0)
+        if abs(cell.difference) <= allowed:
+            return "agrees"
+        return "above" if cell.difference > 0 else "below"
 
     def mark(self, cell: Cell) -> Mark:
         """``best`` of its family and column, or ``near``: inside the 95 % interval of the best's mean."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from plap.data import GraphData, Split, perturb_edges, split
 from plap.data.components import largest_component
@@ -51,7 +51,7 @@ class Protocol:
 
     def source(self, dataset: str) -> str:
         """The dataset's name as it is opened, without its noise: what must be there for it to run."""
-        base, _ = _parameters(dataset)
+        base, _ = split_parameters(dataset)
         return dict(self.renamed).get(base, base)
 
 
@@ -93,7 +93,7 @@ def find_protocol(name: str) -> Protocol:
 @lru_cache(maxsize=2)
 def _open(protocol_name: str, dataset: str, seed: int) -> GraphData:
     protocol = PROTOCOLS[protocol_name]
-    _, parameters = _parameters(dataset)
+    _, parameters = split_parameters(dataset)
     rate = parameters.pop("r", None)
     data = _load(protocol_name, _with_seed(protocol.source(dataset), parameters, seed))
     if rate is None:
@@ -120,21 +120,25 @@ def _with_seed(base: str, parameters: dict[str, str], seed: int) -> str:
 
 
 def _is_random(dataset: str) -> bool:
-    base, parameters = _parameters(dataset)
+    base, parameters = split_parameters(dataset)
     return base == "csbm" or "r" in parameters
 
 
-@cache
-def _pairs(dataset: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    base, _, arguments = dataset.rpartition(":") if "=" in dataset.rpartition(":")[2] else (dataset, "", "")
-    pairs = [entry.partition("=") for entry in arguments.split(",") if entry]
-    return base, tuple((key.strip(), value.strip()) for key, _, value in pairs)
+def split_parameters(dataset: str) -> tuple[str, dict[str, str]]:
+    """What stands before the last colon, and the parameters behind it.
 
-
-def _parameters(dataset: str) -> tuple[str, dict[str, str]]:
-    """``computers:r=0.25`` → its name and its parameters."""
-    base, pairs = _pairs(dataset)
-    return base, dict(pairs)
+    Examples
+    --------
+    >>> split_parameters("csbm:phi=-0.5,n=100")
+    ('csbm', {'phi': '-0.5', 'n': '100'})
+    >>> split_parameters("a:folder/graph")
+    ('a:folder/graph', {})
+    """
+    base, colon, arguments = dataset.rpartition(":")
+    if not colon or "=" not in arguments:
+        return dataset, {}
+    pairs = (entry.partition("=") for entry in arguments.split(",") if entry)
+    return base, {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _rate(value: str, dataset: str) -> float:

@@ -58,11 +58,11 @@ def run_cells(
         Called after every run.
     """
     table = _Table(cells, store)
-    meter = _Meter(table, announce)
+    meter = _Meter(table, store, announce)
     for event in executor.run(table.next_job):
         if isinstance(event, Finished):
-            new = store.add(event.record)
-            meter.ended(event.record.run, new)
+            store.add(event.record)
+            meter.ended(event.record.run)
         elif isinstance(event, Completed):
             table.completed(event.job)
         elif isinstance(event, Failed):
@@ -170,16 +170,16 @@ def graph_size(dataset: str) -> int:
 class _Meter:
     """Tells ``announce`` how far the table is."""
 
-    def __init__(self, table: _Table, announce: Announce | None) -> None:
+    def __init__(self, table: _Table, store: Store, announce: Announce | None) -> None:
         self._table, self._announce = table, announce
         self._start = time.perf_counter()
         self._trained = 0
-        missing = {run.key for name, runs in table.runs.items() for run in table._store.missing(runs)}
+        missing = {run.key for name, runs in table.runs.items() for run in store.missing(runs)}
         stored = [run for runs in table.runs.values() for run in runs if run.key not in missing]
         self._work = sum(run_work(run) for run in stored)
         self._finished = len(stored)
 
-    def ended(self, run: Run, new: bool) -> None:
+    def ended(self, run: Run) -> None:
         self._trained += 1
         self._finished += 1
         self._work += run_work(run)

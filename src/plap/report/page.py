@@ -10,7 +10,7 @@ from plap.report import figures
 from plap.report.content import FitReport
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BaseLoader, Environment
 
 
 def render(report: FitReport) -> str:
@@ -34,17 +34,20 @@ def render(report: FitReport) -> str:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+    from jinja2 import PackageLoader  # noqa: PLC0415
 
-    environment = Environment(
-        loader=PackageLoader("plap.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return environment(PackageLoader("plap.report"))
+
+
+def environment(loader: BaseLoader) -> Environment:
+    """How every page of plap is rendered: escaped, nothing undefined, numbers as people write them."""
+    from jinja2 import Environment, StrictUndefined  # noqa: PLC0415
+
+    made = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"percent": percent, "number": number, "count": count}
-    return environment
+    made.filters |= {"percent": percent, "number": number, "count": count}
+    return made
 
 
 def percent(value: float | None) -> str:

@@ -84,7 +84,7 @@ def test_markdown_shows_the_picture_and_the_differences() -> None:
     page = rendered(markdown(result, "my table-curve.svg"))
     assert '<img src="my%20table-curve.svg"' in page
     rows = table_of(page, 1)[1:]
-    assert len(rows) == sum(cell.agreement in ("above", "below") for cell in result.cells)
+    assert len(rows) == sum(result.agreement(cell) in ("above", "below") for cell in result.cells)
     distances = [float(row[-1].replace("−", "-")) for row in rows]
     assert distances == sorted(distances, key=lambda value: -abs(value))
     assert all((row[0] == "▲") == (value > 0) for row, value in zip(rows, distances, strict=True))
@@ -121,7 +121,7 @@ def test_csv_has_all_digits_of_every_cell(name: str) -> None:
 def test_csv_of_scores_has_differences_and_of_times_ratios() -> None:
     for row, cell in zip(read(scores := outcome_samples.sample("homophilic")), scores.cells, strict=True):
         assert row["difference"] == ("" if cell.difference is None else repr(cell.difference))
-        assert row["agreement"] == cell.agreement.replace("unknown", "")
+        assert row["agreement"] == scores.agreement(cell).replace("unknown", "")
         assert "ratio_to_mlp" not in row
     times = outcome_samples.sample("time-homophilic")
     timed = Cell("gcn", "cora", (4.0,), totals=(1.0, 2.0), published=times.cell("gcn", "cora").published)

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from plap.experiments.outcome import Cell, TableResult
-from plap.experiments.rendering.texts import agreement, ratios
+from plap.experiments.rendering.texts import ratios
 
 
 def csv_text(result: TableResult) -> str:
@@ -30,7 +30,7 @@ def _row(result: TableResult, cell: Cell, fields: list[str]) -> dict[str, Any]:
     low, high = cell.interval or (None, None)
     published = cell.published
     ratio, published_ratio = ratios(result, cell)
-    compared, timed = agreement(result, cell), result.measure == "time"
+    compared, timed = result.agreement(cell), result.measure == "time"
     row: dict[str, Any] = {
         "model": cell.model,
         "dataset": cell.dataset,

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from plap.experiments.outcome import Cell, TableResult
-from plap.experiments.rendering.names import dataset_name, model_name, split_parameters
+from plap.experiments.protocol import split_parameters
+from plap.experiments.rendering.names import dataset_name, model_name
 
 _WITHOUT_IT = {"r": 0.0}
 """What a parameter is where the dataset's name does not have it."""

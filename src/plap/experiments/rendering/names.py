@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from plap.experiments.protocol import PROTOCOLS
+from plap.experiments.protocol import PROTOCOLS, split_parameters
 
 _MODELS = {
     "mlp": "MLP",
@@ -106,23 +106,6 @@ def dataset_lines(dataset: str, protocol: str = "paper") -> tuple[str, str]:
     name, bracket, remark = _DATASETS[base].partition(" (")
     details = [f"{_LETTERS.get(key, key)} = {with_minus(value)}" for key, value in parameters.items()]
     return name, " ".join(filter(None, [bracket.strip() + remark, ", ".join(details)]))
-
-
-def split_parameters(dataset: str) -> tuple[str, dict[str, str]]:
-    """What stands before the last colon, and the parameters behind it.
-
-    Examples
-    --------
-    >>> split_parameters("csbm:phi=-0.5,n=100")
-    ('csbm', {'phi': '-0.5', 'n': '100'})
-    >>> split_parameters("a:folder/graph")
-    ('a:folder/graph', {})
-    """
-    base, colon, arguments = dataset.rpartition(":")
-    if not colon or "=" not in arguments:
-        return dataset, {}
-    pairs = (entry.partition("=") for entry in arguments.split(",") if entry)
-    return base, {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def parameter_name(parameter: str) -> str:

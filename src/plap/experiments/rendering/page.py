@@ -32,7 +32,7 @@ from plap.experiments.rendering.texts import (
     is_compared,
     searched_text,
 )
-from plap.report.page import count, number, percent
+from plap.report.page import environment
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -153,16 +153,10 @@ def _curves(result: TableResult) -> list[CurveFigure]:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, PrefixLoader, StrictUndefined  # noqa: PLC0415
+    from jinja2 import PackageLoader, PrefixLoader  # noqa: PLC0415
 
-    environment = Environment(
-        loader=PrefixLoader(
+    return environment(
+        PrefixLoader(
             {"report": PackageLoader("plap.report"), "table": PackageLoader("plap.experiments.rendering")}
-        ),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+        )
     )
-    environment.filters |= {"percent": percent, "number": number, "count": count}
-    return environment

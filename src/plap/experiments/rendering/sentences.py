@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plap.experiments.outcome import Agreement, Cell, TableResult
 from plap.experiments.rendering.names import dataset_name, model_name
-from plap.experiments.rendering.texts import SYMBOLS, agreement, families_shown, has_published, joined
+from plap.experiments.rendering.texts import SYMBOLS, families_shown, has_published, joined
 
 
 def headline(result: TableResult) -> str:
@@ -29,7 +29,7 @@ def summary(result: TableResult) -> str:
         if filled == cells
         else f"{filled} of {cells} cells have values."
     )
-    counts = Counter(agreement(result, cell) for cell in result.cells)
+    counts = Counter(result.agreement(cell) for cell in result.cells)
     compared = counts["agrees"] + counts["above"] + counts["below"]
     if not compared:
         return text
@@ -69,7 +69,7 @@ def agreement_sentence() -> str:
 
 def differing(result: TableResult) -> tuple[Cell, ...]:
     """Cells that do not agree with the paper, the farthest first."""
-    cells = [cell for cell in result.cells if agreement(result, cell) in ("above", "below")]
+    cells = [cell for cell in result.cells if result.agreement(cell) in ("above", "below")]
     return tuple(sorted(cells, key=lambda cell: -abs(cell.difference or 0.0)))
 
 

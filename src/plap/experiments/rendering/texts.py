@@ -67,14 +67,9 @@ def cell_text(result: TableResult, cell: Cell) -> CellText:
         published_deviation="" if published.plus_minus is None else str(published.plus_minus),
         published_ratio=_times(published_ratio),
         published_mark="near" if published.underline else "best" if published.bold else "",
-        agreement=agreement(result, cell),
+        agreement=result.agreement(cell),
         difference="" if cell.difference is None else with_minus(f"{cell.difference:+.{digits}f}"),
     )
-
-
-def agreement(result: TableResult, cell: Cell) -> Agreement:
-    """As the cell says; times of two machines are never said to agree or not."""
-    return "unknown" if result.measure == "time" else cell.agreement
 
 
 def ratios(result: TableResult, cell: Cell) -> tuple[float | None, float | None]:
