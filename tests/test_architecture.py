@@ -12,7 +12,8 @@ import plap
 PACKAGE = Path(plap.__file__).parent
 LAYERS = (
     ("errors",),
-    ("coalesce", "memory", "whole_file"),
+    ("coalesce", "memory", "split_masks", "whole_file"),
+    ("edge_input",),
     ("graph",),
     ("calculus",),
     ("kernels",),

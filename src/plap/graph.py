@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from plap.coalesce import MAX_NODES, Reduction, symmetric_rows
+from plap.coalesce import Reduction, symmetric_rows
+from plap.edge_input import (
+    check_choice,
+    checked_weights,
+    count_nodes,
+    edge_attribute,
+    endpoints,
+    weight_tensor,
+)
 from plap.errors import InputError
 
 if TYPE_CHECKING:
@@ -105,11 +113,11 @@ class Graph:
         self_loops : {"drop", "keep"}
             The gradient on a self-loop is zero, so it can only dilute a node's degree.
         """
-        _check_choice("symmetrize", symmetrize, Symmetrize)
-        _check_choice("self_loops", self_loops, SelfLoops)
-        source, target = _endpoints(edge_index)
-        n = _count_nodes(source, target, num_nodes)
-        weight = _weights(edge_weight, source.size)
+        check_choice("symmetrize", symmetrize, Symmetrize)
+        check_choice("self_loops", self_loops, SelfLoops)
+        source, target = endpoints(edge_index)
+        n = count_nodes(source, target, num_nodes)
+        weight = checked_weights(edge_weight, source.size)
         rows = symmetric_rows(
             source, target, weight, n, _REDUCTIONS[symmetrize], drop_loops=self_loops == "drop"
         )
@@ -148,7 +156,7 @@ class Graph:
         if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max(initial=0) >= 2**63:
             raise InputError("edges holds an index of 2^63 or more")
         edge_index = torch.from_numpy(np.ascontiguousarray(array.T).astype(np.int64, copy=False))
-        edge_weight = None if weight is None else _weight_tensor(np.asarray(weight))
+        edge_weight = None if weight is None else weight_tensor(np.asarray(weight))
         return cls.from_edge_index(
             edge_index, edge_weight, num_nodes, symmetrize=symmetrize, self_loops=self_loops
         )
@@ -167,7 +175,7 @@ class Graph:
         coo = matrix.tocoo()
         return cls.from_edge_index(
             torch.from_numpy(np.stack([coo.row, coo.col])),
-            _weight_tensor(coo.data),
+            weight_tensor(coo.data),
             matrix.shape[0],
             symmetrize=symmetrize,
             self_loops=self_loops,
@@ -190,7 +198,7 @@ class Graph:
         edges = [(position[u], position[v]) for u, v in graph.edges()]
         weights = None
         if weight is not None:
-            weights = np.array([_attribute(*edge) for edge in graph.edges(data=weight, default=1.0)])
+            weights = np.array([edge_attribute(*edge) for edge in graph.edges(data=weight, default=1.0)])
         if not graph.is_directed():
             back = [k for k, (u, v) in enumerate(edges) if u != v]
             edges += [edges[k][::-1] for k in back]
@@ -334,91 +342,3 @@ class Graph:
 
 def _plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _weight_tensor(values: np.ndarray) -> Tensor:
-    """A tensor of what NumPy calls real numbers; integers as float32."""
-    if values.dtype.kind not in "biuf":
-        raise InputError(f"weight must hold real numbers, not {values.dtype}")
-    dtype = np.float64 if values.dtype.kind == "f" and values.dtype.itemsize >= 8 else np.float32
-    return torch.from_numpy(np.ascontiguousarray(values, dtype=dtype))
-
-
-def _attribute(source: object, target: object, value: object) -> float:
-    """Weight of one NetworkX edge."""
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        edge = (source, target)
-        raise InputError(f"weight must be a number on every edge, not {value!r} on {edge}") from None
-
-
-def _check_choice(name: str, value: str, choices: object) -> None:
-    if value not in get_args(choices):
-        raise InputError(f"{name} must be one of {', '.join(get_args(choices))}, not {value!r}")
-
-
-def _endpoints(edge_index: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """Sources and targets as NumPy arrays, checked for shape and type."""
-    if not isinstance(edge_index, Tensor):
-        raise InputError(f"edge_index must be a tensor, not {type(edge_index).__name__}")
-    if edge_index.ndim != 2 or edge_index.shape[0] != 2:
-        raise InputError(f"edge_index must have shape [2, E], not {list(edge_index.shape)}")
-    if edge_index.dtype.is_floating_point or edge_index.dtype.is_complex or edge_index.dtype == torch.bool:
-        raise InputError(f"edge_index must hold integer node indices, not {edge_index.dtype}")
-    array = edge_index.detach().as_subclass(Tensor).cpu().numpy()
-    if array.dtype == np.uint64:
-        array = array.astype(np.int64)  # what overflows is negative then, and refused as such
-    return array[0], array[1]
-
-
-def _count_nodes(source: np.ndarray, target: np.ndarray, num_nodes: int | None) -> int:
-    """N, after checking that every index is in [0, N)."""
-    for row, index in enumerate((source, target)):
-        if index.size and index.min() < 0:
-            at = int(np.argmax(index < 0))
-            raise InputError(f"edge_index[{row}, {at}] = {index[at]} is negative")
-    largest = max((int(index.max()) for index in (source, target) if index.size), default=-1)
-    if largest >= MAX_NODES:
-        row = int(source.max() < MAX_NODES)
-        index = (source, target)[row]
-        at = int(np.argmax(index >= MAX_NODES))
-        raise InputError(
-            f"edge_index[{row}, {at}] = {index[at]} is too large: nodes are numbered from 0 to 2^31 - 1"
-        )
-    if num_nodes is None:
-        return largest + 1
-    if isinstance(num_nodes, bool) or not isinstance(num_nodes, int | np.integer) or num_nodes < 0:
-        raise InputError(f"num_nodes must be an integer of 0 or more, not {num_nodes!r}")
-    if largest >= num_nodes:
-        for row, index in enumerate((source, target)):
-            if index.size and index.max() >= num_nodes:
-                at = int(np.argmax(index >= num_nodes))
-                raise InputError(
-                    f"edge_index[{row}, {at}] = {index[at]} is out of range: num_nodes is {num_nodes}"
-                )
-    if num_nodes > MAX_NODES:
-        raise InputError(f"num_nodes = {num_nodes} is too large: a graph has at most 2^31 nodes")
-    return int(num_nodes)
-
-
-def _weights(edge_weight: Tensor | None, count: int) -> Tensor | None:
-    """Weights on the CPU, checked."""
-    if edge_weight is None:
-        return None
-    if not isinstance(edge_weight, Tensor):
-        raise InputError(f"edge_weight must be a tensor, not {type(edge_weight).__name__}")
-    if edge_weight.shape == (count, 1):
-        edge_weight = edge_weight.squeeze(1)
-    if edge_weight.shape != (count,):
-        raise InputError(f"edge_weight must have shape [{count}], not {list(edge_weight.shape)}")
-    if edge_weight.dtype.is_complex:
-        raise InputError(f"edge_weight must be real, not {edge_weight.dtype}")
-    weight = edge_weight.cpu()
-    if weight.dtype not in (torch.float32, torch.float64):
-        weight = weight.float()
-    bad = ~(torch.isfinite(weight) & (weight > 0))
-    if bool(bad.any()):
-        at = int(bad.int().argmax())
-        raise InputError(f"edge_weight[{at}] = {float(weight[at])} is not a positive finite number")
-    return weight

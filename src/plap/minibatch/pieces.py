@@ -16,8 +16,9 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.parts import PartLoader, Subgraph, induced, partition, with_halo
 from plap.parts.checks import check_count
+from plap.split_masks import SplitLike
 from plap.training.inputs import make_inputs
-from plap.training.objective import SplitLike, check_labels, count_classes
+from plap.training.objective import check_labels, count_classes
 
 
 @dataclass(frozen=True, eq=False)

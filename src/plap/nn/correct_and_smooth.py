@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import warnings
 from numbers import Integral
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
-
-
-class KnownLabels(Protocol):
-    """Boolean masks [N], as :class:`plap.data.Split` has them."""
-
-    @property
-    def train(self) -> Tensor:
-        """Nodes whose labels are used."""
-        ...
-
-    @property
-    def val(self) -> Tensor:
-        """Nodes whose labels are used only with ``use_validation``."""
-        ...
+from plap.split_masks import SplitLike
 
 
 @torch.no_grad()
@@ -32,7 +18,7 @@ def correct_and_smooth(
     probabilities: Tensor,
     graph: Graph,
     y: Tensor,
-    split: KnownLabels,
+    split: SplitLike,
     *,
     use_validation: bool = False,
     correction_layers: int = 50,
@@ -134,9 +120,7 @@ def _normalised(rows: Tensor, otherwise: Tensor) -> Tensor:
     return torch.where(reached, mass / torch.where(reached, total, 1), otherwise)
 
 
-def _known(
-    probabilities: Tensor, graph: Graph, y: Tensor, split: KnownLabels, use_validation: bool
-) -> Tensor:
+def _known(probabilities: Tensor, graph: Graph, y: Tensor, split: SplitLike, use_validation: bool) -> Tensor:
     """Mask of the nodes whose labels are used, after everything was checked."""
     if not isinstance(graph, Graph):
         raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")

@@ -10,12 +10,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.split_masks import SplitLike
 from plap.training.adam import StackedAdam
 from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 from plap.training.inputs import Inputs
 from plap.training.modules import build_module
-from plap.training.objective import SplitLike, make_targets
+from plap.training.objective import make_targets
 from plap.training.results import History, RunResult
 from plap.training.single import SingleModule
 from plap.training.stacked import Settings, State

@@ -12,9 +12,9 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
+from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
 from plap.training.loop import train_runs
-from plap.training.objective import SplitLike
 from plap.training.results import RunResult
 
 

@@ -12,13 +12,14 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
+from plap.split_masks import SplitLike
 from plap.training.batch import Batch
 from plap.training.batches import DEFAULT_BUDGET, make_batches, run_bytes
 from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 from plap.training.inputs import make_inputs
 from plap.training.interrupts import Interrupts
-from plap.training.objective import SplitLike, check_labels, count_classes
+from plap.training.objective import check_labels, count_classes
 from plap.training.results import Progress, RunResult
 
 Report = Callable[[Progress], None]

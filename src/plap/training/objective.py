@@ -4,27 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from plap.errors import InputError
-
-
-class SplitLike(Protocol):
-    """Boolean masks [N]. A test mask there may be; training never reads it."""
-
-    @property
-    def train(self) -> Tensor:
-        """Nodes whose labels the loss may see."""
-        ...
-
-    @property
-    def val(self) -> Tensor:
-        """Nodes whose labels decide when to stop."""
-        ...
+from plap.split_masks import SplitLike
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,10 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
+from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
 from plap.training.loop import Report, train_runs
-from plap.training.objective import SplitLike, check_labels, count_classes
+from plap.training.objective import check_labels, count_classes
 from plap.training.results import Progress, RunResult
 from plap.training.space import SearchSpace
 
