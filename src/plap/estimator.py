@@ -17,6 +17,7 @@ from plap.errors import InputError
 from plap.fitting.models import Tune, fit_model, member_probabilities
 from plap.graph import Graph
 from plap.labels import Classes, codes_of, encode
+from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.params import Estimator
 from plap.training import RunConfig, Trial
@@ -93,7 +94,7 @@ class PGNNClassifier(Estimator):
         patience: int = 200,
         stop_by: Any = "accuracy",
         seed: int = 0,
-        memory_budget: int | None = None,
+        memory_budget: MemoryBudget = None,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay

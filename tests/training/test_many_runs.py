@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
+import plap
 import tiny_training as tiny
+from plap.kernels import fused_op
+from plap.kernels.activations import KEEP_ALL, KEEP_NONE, sparsest
 from plap.training import Progress, RunConfig, RunResult, find_model, model_names, train_runs
 from plap.training.batches import make_batches, run_bytes
 
@@ -104,5 +109,42 @@ def test_runs_of_different_shape_share_a_call_but_not_a_batch() -> None:
     assert [result.config for result in results] == short
 
 
-def test_one_run_beyond_the_budget_is_trained_all_the_same() -> None:
+def test_one_run_beyond_the_budget_is_a_batch_of_its_own() -> None:
     assert make_batches([RunConfig(), RunConfig()], [100, 100], 10) == [[0], [1]]
+
+
+def test_a_budget_below_one_run_recomputes_activations_and_changes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = tiny.data()
+    config, split = RunConfig(K=10, max_epochs=6, p=1.5), tiny.masks(data.y)
+    kept: list[int] = []
+    forward = fused_op._forward
+
+    def spy(*arguments: Any) -> Any:
+        kept.append(arguments[-1])
+        return forward(*arguments)
+
+    def train(budget: int | str | None) -> tuple[RunResult, set[int]]:
+        kept.clear()
+        result = train_runs(data.graph, data.x, data.y, [config], split, memory_budget=budget)[0]
+        return result, {every for every in kept if every != KEEP_NONE}
+
+    monkeypatch.setattr(fused_op, "_forward", spy)
+    usual, keeps_all = train("1 GiB")
+    assert keeps_all == {KEEP_ALL}
+    lean, keeps_some = train(run_bytes(config, 60, 12, 2, 4) - 1)
+    assert keeps_some == {sparsest(10)}
+    assert torch.equal(usual.logits, lean.logits)
+    assert torch.equal(usual.history.val_loss, lean.history.val_loss)
+    with pytest.raises(plap.InputError, match="hidden = 16 and K = 10 on 60 nodes needs at least") as refusal:
+        train(1000)
+    least = str(refusal.value).rpartition("at least ")[2]
+    assert train(least)[1] == {sparsest(10)}
+
+
+def test_other_models_are_trained_whatever_they_take() -> None:
+    data = tiny.data()
+    configs = [RunConfig(model=model, max_epochs=2) for model in ("mlp", "gcn", "jknet")]
+    results = train_runs(data.graph, data.x, data.y, configs, tiny.masks(data.y), memory_budget=1)
+    assert [result.epochs for result in results] == [2, 2, 2]

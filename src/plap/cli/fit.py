@@ -51,7 +51,7 @@ def fit(
     max_epochs: Annotated[int, typer.Option(help="At most so many epochs a run.")] = 1000,
     patience: Annotated[int, typer.Option(help="Epochs without improvement that end a run.")] = 200,
     stop_by: Annotated[str, typer.Option(help="accuracy or loss, on the validation nodes.")] = "accuracy",
-    memory_budget: Annotated[float | None, typer.Option(help="GiB that training may take.")] = None,
+    memory_budget: Annotated[float | None, typer.Option(help="GiB that training may take beside the data.")] = None,
     parts: Annotated[int | None, typer.Option(help="Train in pieces: cut into so many parts.")] = None,
     parts_per_batch: Annotated[int | None, typer.Option(help="Parts a piece.")] = None,
     graphs_per_batch: Annotated[

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.memory import MemoryBudget
 from plap.minibatch.devices import choose_device
 from plap.nn.linear import Features
 from plap.training import (
@@ -58,7 +59,7 @@ def fit_model(
     budget: int | Literal["auto"] = "auto",
     seeds: int = 8,
     num_classes: int | None = None,
-    memory_budget: int | None = None,
+    memory_budget: MemoryBudget = None,
     progress: Report | None = None,
 ) -> Fitted:
     """Search the paper's grid around ``base``, then train the winner with several seeds.

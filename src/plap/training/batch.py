@@ -42,6 +42,8 @@ class Batch:
     configs, splits : one of each a run
         One run alone where the model is not stacked.
     num_classes : int
+    propagation_budget : int, optional
+        See :class:`plap.training.stacked.Settings`.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class Batch:
         configs: Sequence[RunConfig],
         splits: Sequence[SplitLike],
         num_classes: int,
+        propagation_budget: int | None = None,
     ) -> None:
         self._inputs, self._configs = inputs, list(configs)
+        self._propagation_budget = propagation_budget
         self._kind = find_model(configs[0].model)
         modules = [build_module(config, inputs.num_features, num_classes) for config in configs]
         self._family = self._kind.stacked or SingleModule(self._kind, modules[0], inputs, num_classes)
@@ -115,12 +119,15 @@ class Batch:
     def _begin(self) -> None:
         """What follows from the set of active runs."""
         configs = [self._configs[run] for run in self.active]
-        self._settings = Settings.of(configs, self._inputs.dtype)
+        self._settings = self._settings_of(configs)
         self._limits = np.array([(c.max_epochs, c.patience) for c in configs])
         self._by_score = np.array([c.stop_by == "accuracy" for c in configs])
         self._shared = all(self._kind.may_share(config) for config in configs)
         self._rows = torch.cat([self._train.rows, self._val.rows], 1) if self._shared else self._train.rows
         self._embed()
+
+    def _settings_of(self, configs: Sequence[RunConfig]) -> Settings:
+        return Settings.of(configs, self._inputs.dtype, self._propagation_budget)
 
     def _embed(self) -> None:
         """Evaluate what the next training step and the validation before it have in common."""
@@ -209,7 +216,7 @@ class Batch:
             )
 
     def _logits_of(self, state: State, positions: np.ndarray) -> Tensor:
-        settings = Settings.of([self._configs[self.active[k]] for k in positions], self._inputs.dtype)
+        settings = self._settings_of([self._configs[self.active[k]] for k in positions])
         rows = torch.arange(self._inputs.graph.num_nodes).expand(len(positions), -1)
         embedding = self._family.embed(state, self._inputs)
         return self._family.head(state, self._inputs, settings, embedding, None, rows)

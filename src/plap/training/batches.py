@@ -5,6 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+import torch
+
+from plap.errors import InputError
+from plap.footprint import memory_needed
+from plap.graph import Graph
+from plap.memory import readable
 from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 
@@ -28,6 +34,25 @@ def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsi
         return 0
     parameters = (features + 1) * config.hidden + (config.hidden + 1) * classes
     return itemsize * (nodes * (family.width(config, classes) + 3 * classes) + 6 * parameters)
+
+
+def propagation_budget(
+    config: RunConfig, run_size: int, graph: Graph, dtype: torch.dtype, budget: int
+) -> int | None:
+    """What of the budget is left for the steps of a pGNN that would exceed it if all activations were kept.
+
+    None where there is nothing to save. Refuses a budget in which the run cannot be trained at all.
+    """
+    if config.model != "pgnn" or run_size <= budget:
+        return None
+    need = memory_needed(graph.num_nodes, graph.num_entries, config.hidden, config.K, dtype=dtype)
+    rest = max(0, run_size - need.usual)
+    if budget < rest + need.least:
+        raise InputError(
+            f"memory_budget is too small: a run with hidden = {config.hidden} and K = {config.K} on "
+            f"{graph.num_nodes} nodes needs at least {readable(rest + need.least)}"
+        )
+    return budget - rest
 
 
 def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], budget: int) -> list[list[int]]:

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.memory import MemoryBudget, parse_budget
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch
-from plap.training.batches import DEFAULT_BUDGET, make_batches, run_bytes
+from plap.training.batches import DEFAULT_BUDGET, make_batches, propagation_budget, run_bytes
 from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 from plap.training.inputs import make_inputs
@@ -35,7 +36,7 @@ def train_runs(
     *,
     num_classes: int | None = None,
     dtype: torch.dtype = torch.float32,
-    memory_budget: int | None = None,
+    memory_budget: MemoryBudget = None,
     progress: Report | None = None,
     finished: Finished | None = None,
     on_interrupt: Literal["keep", "raise"] = "keep",
@@ -65,8 +66,11 @@ def train_runs(
     num_classes : int, optional
         By default one more than the largest label among the training and validation nodes of ``splits``.
     dtype : torch.float32 or torch.float64
-    memory_budget : int, optional
-        Bytes that a batch may take, 2 GiB by default. One run alone is trained whatever it takes.
+    memory_budget : int or str, optional
+        What a batch may take beside graph and features, in bytes or as ``"4GiB"``. Where not even one pGNN
+        fits, its activations are computed again instead of kept, which changes no result; where that does
+        not suffice, the budget is refused. One run of another model is trained whatever it takes, and
+        without a budget (batches then keep to 2 GiB) so is a pGNN.
     progress : function of a Progress, optional
         Called after every epoch.
     finished : function of an index and a RunResult, optional
@@ -103,12 +107,18 @@ def train_runs(
     sizes = [
         run_bytes(config, graph.num_nodes, inputs.num_features, classes, dtype.itemsize) for config in configs
     ]
-    batches = make_batches(configs, sizes, memory_budget or DEFAULT_BUDGET)
+    budget = parse_budget(memory_budget)
+    left = [
+        None if budget is None else propagation_budget(config, size, graph, dtype, budget)
+        for config, size in zip(configs, sizes, strict=True)
+    ]
+    batches = make_batches(configs, sizes, budget or DEFAULT_BUDGET)
     meter = _Meter(progress, [[configs[run].max_epochs for run in batch] for batch in batches])
     results: dict[int, RunResult] = {}
     with Interrupts() as interrupts:
         for number, members in enumerate(batches):
-            batch = Batch(inputs, y, [configs[k] for k in members], [each[k] for k in members], classes)
+            these = [configs[k] for k in members]
+            batch = Batch(inputs, y, these, [each[k] for k in members], classes, left[members[0]])
             _train(batch, members, interrupts, meter, number, finished, on_interrupt)
             results.update(zip(members, batch.results(), strict=True))
     return [results[run] for run in range(len(configs))]

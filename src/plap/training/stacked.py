@@ -35,7 +35,7 @@ class StackedState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Settings:
-    """The numbers in which runs of a batch may differ, [R] each."""
+    """The numbers in which runs of a batch may differ, [R] each, and what they have in common."""
 
     p: Tensor
     mu: Tensor
@@ -44,9 +44,13 @@ class Settings:
     dprate: Tensor
     seeds: np.ndarray[tuple[int], np.dtype[np.uint64]]
     K: int
+    propagation_budget: int | None = None
+    """Bytes that pGNN's steps may allocate; activations are computed again where these do not suffice."""
 
     @classmethod
-    def of(cls, configs: Sequence[RunConfig], dtype: torch.dtype) -> Settings:
+    def of(
+        cls, configs: Sequence[RunConfig], dtype: torch.dtype, propagation_budget: int | None = None
+    ) -> Settings:
         """The settings of these runs, which have K in common."""
 
         def column(name: str, kind: torch.dtype) -> Tensor:
@@ -60,6 +64,7 @@ class Settings:
             dprate=column("dprate", dtype),
             seeds=np.array([config.seed for config in configs], dtype=np.uint64),
             K=configs[0].K,
+            propagation_budget=propagation_budget,
         )
 
     def masks(self, epoch: int, layer: int, rates: Tensor, shape: tuple[int, int]) -> Tensor:
@@ -133,7 +138,9 @@ def _pgnn_head(
 ) -> Tensor:
     hidden = _activated(settings, embedding, epoch)
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
-    result = fused_op.propagate(hidden, inputs.graph, settings.p, settings.mu, settings.K, 1.0, None)
+    result = fused_op.propagate(
+        hidden, inputs.graph, settings.p, settings.mu, settings.K, 1.0, None, settings.propagation_budget
+    )
     return _linear(state, "conv.lin", _pick(result, rows))
 
 

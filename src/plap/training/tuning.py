@@ -11,6 +11,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
@@ -72,7 +73,7 @@ def tune(
     budget: int | Literal["auto"] = "auto",
     num_classes: int | None = None,
     dtype: torch.dtype = torch.float32,
-    memory_budget: int | None = None,
+    memory_budget: MemoryBudget = None,
     progress: Report | None = None,
 ) -> TuneResult:
     """Search for the configuration with the best validation score.
