@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from plap.cli import main
-from tiny_experiments import TINY, write_tiny_table
+from tiny_experiments import TINY, TWO_HOP, write_tiny_table
 
 
 def plap(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
@@ -59,6 +59,7 @@ def test_the_list_of_tables(tmp_path: Path) -> None:
         (["heterophilic", "--address", "auto"], "--address goes with --executor ray"),
         (["time-heterophilic", "--executor", "ray"], "running times are measured by one process"),
         (["none.toml"], "none.toml cannot be read"),
+        (["heterophilic", "--report-only"], "--report-only: there is no store reproduction/runs.sqlite"),
     ],
 )
 def test_mistakes(
@@ -83,6 +84,19 @@ def test_a_table_of_which_nothing_can_be_trained(tmp_path: Path) -> None:
     done = plap("tiny.toml", "--quick", "-q", cwd=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "phi" in done.stderr
+
+
+def test_an_error_in_a_model_leaves_a_report_and_the_traceback(tmp_path: Path) -> None:
+    write_tiny_table(tmp_path, TINY.replace('"mlp", ', ""))
+    (tmp_path / "two_hop.py").write_text(TWO_HOP.replace("return self.conv", "return self.convolution"))
+    done = plap("tiny.toml", "--quick", "-q", "--workers", "1", cwd=tmp_path)
+    assert done.returncode == 2
+    log, sentence = done.stderr.splitlines()
+    assert "Tracebacks are in reproduction/tiny-errors.log." in log
+    assert "ended in AttributeError" in sentence
+    assert "two_hop.py, line " in sentence
+    assert "Traceback" in (tmp_path / "reproduction" / "tiny-errors.log").read_text()
+    assert "AttributeError" in (tmp_path / "reproduction" / "tiny.md").read_text()
 
 
 def test_a_table_of_which_a_part_cannot_be_trained(tmp_path: Path) -> None:

@@ -1,19 +1,23 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from plap.data import load, split
 from plap.errors import InputError
+from plap.experiments import execution, protocol
 from plap.experiments.assembly import assemble
 from plap.experiments.plan import CellPlan, Effort, Selection, make_cells
-from plap.experiments.runner import Status, run_cells
+from plap.experiments.runner import Status, _Table, run_cells
+from plap.experiments.runs import Job, Record, Setting
 from plap.experiments.store import Store, equal_records
 from plap.experiments.tables import Table, load_table
-from plap.training import accuracy, train_runs
+from plap.training import RunConfig, accuracy, train_runs
 from tiny_experiments import TINY, TWO_HOP, ThisProcess, means, write_tiny_table
 
 EFFORT = Effort(runs=3, grid="small", search_epochs=6, max_epochs=12, patience=10)
@@ -177,7 +181,7 @@ def test_effort() -> None:
     assert Effort.of(table, runs=10, grid="small").search_epochs == 200
     quick = Effort.of(table, quick=True)
     assert (quick.runs, quick.grid) == (3, "small")
-    assert quick.sentence.startswith("Quick look, not the paper's effort: 3 runs a cell")
+    assert quick.sentence(timed=False).startswith("Quick look, not the paper's effort: 3 runs a cell")
     with pytest.raises(InputError, match="grid must be full or small, not 'tiny'"):
         Effort.of(table, grid="tiny")  # type: ignore[arg-type]
 
@@ -197,6 +201,72 @@ def test_selection() -> None:
         with pytest.raises(InputError) as caught:
             make_cells(table, "paper", EFFORT, Selection.parse([wrong]))
         assert words in str(caught.value)
+
+
+def test_selection_knows_names_as_the_table_has_them(tmp_path: Path) -> None:
+    (tmp_path / "Ours").mkdir()
+    text = 'models = ["mlp", "MyNet.py"]\ndatasets = ["Ours", "Ours:r=0.5", "texas"]'
+    (tmp_path / "MyNet.py").write_text(TWO_HOP)
+    table = load_table(str(write_tiny_table(tmp_path, text)))
+    for named, count in (("dataset=Ours", 2), ("dataset=ours:r=0.5", 1), (f"dataset={tmp_path}/Ours", 2)):
+        cells = make_cells(table, "sound", EFFORT, Selection.parse([f"{named},model=MyNet"]))
+        assert [cell.model for cell in cells] == ["MyNet"] * count
+
+
+def test_where_files_lie_does_not_make_a_run_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own" / "graph").mkdir(parents=True)
+    (tmp_path / "own" / "graph" / "edges.csv").write_text("source,target\n0,1\n")
+    write_tiny_table(tmp_path / "own", 'models = ["mlp"]\ndatasets = ["graph"]')
+    keys = []
+    for folder, name in ((tmp_path, "own/tiny.toml"), (tmp_path / "own", "tiny.toml")):
+        monkeypatch.chdir(folder)
+        (cell,) = make_cells(load_table(name), "sound", EFFORT, Selection())
+        keys.append([run.key for run in cell.search()])
+    assert keys[0] == keys[1]
+
+
+def test_what_another_process_has_stored_is_not_trained_again(tmp_path: Path) -> None:
+    _, cells = tiny(tmp_path)
+    with Store(tmp_path / "other.sqlite") as other:
+        run_cells(cells, other, ThisProcess())
+        records = other.all_records()
+    executor = ThisProcess()
+    with Store(tmp_path / "runs.sqlite") as store:
+        table = _Table(cells, store)
+        for record in records:
+            store.add(record)
+        assert list(executor.run(table.next_job)) == []
+    assert executor.jobs == []
+
+
+def test_sound_runs_on_one_graph_are_trained_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    together: list[int] = []
+
+    def spy(
+        graph: object, x: object, y: object, configs: Sequence[RunConfig], *rest: Any, **more: Any
+    ) -> Any:
+        together.append(len(configs))
+        return train_runs(graph, x, y, configs, *rest, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(execution, "train_runs", spy)
+    configs = tuple(RunConfig(model="mlp", max_epochs=4, seed=seed) for seed in range(3))
+    job = Job(Setting("sound", "texas", "dense"), "mlp", None, configs)
+    records: list[Record] = []
+    monkeypatch.setattr(protocol, "load", lambda name: load("csbm:phi=0.8,n=60,f=8,seed=1"))
+    protocol._load.cache_clear()
+    protocol._open.cache_clear()
+    execution._data_digest.cache_clear()
+    execution.execute(job, records.append)
+    assert sum(together) == 3
+    assert len(together) < 3
+    assert len({record.split_digest for record in records}) == 3
+    alone: list[Record] = []
+    for config in configs:
+        execution.execute(replace(job, configs=(config,)), alone.append)
+    assert equal_records(records, alone)
+    protocol._load.cache_clear()
+    protocol._open.cache_clear()
+    execution._data_digest.cache_clear()
 
 
 def test_wider_models_where_the_table_says_so() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from plap.errors import InputError
 from plap.experiments.models import find_model_spec
+from plap.experiments.own_files import files_digest
 from plap.experiments.published import published_tables
 from plap.experiments.tables import load_table, table_names
 from tiny_experiments import write_tiny_table
@@ -40,6 +41,9 @@ def test_datasets_are_found_beside_the_table(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
+PLAIN = 'models = ["mlp"]\ndatasets = ["texas"]\n'
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -51,6 +55,18 @@ def test_datasets_are_found_beside_the_table(tmp_path: Path) -> None:
         ('models = ["mlp"]\ndatasets = ["texas"]\nsplit = "half"', "split must be one of"),
         ('models = ["mlp"]\ndatasets = ["texas"]\nmeasure = "f1"', "measure must be one of score, time"),
         ("models = [", "is not a TOML file"),
+        (f"{PLAIN}title = 5", "title must be text, not 5"),
+        (f"{PLAIN}published = 5", "published must be text, not 5"),
+        (f"{PLAIN}curve = 3", "curve must be text, not 3"),
+        (f"{PLAIN}hidden = 0", "hidden must be an integer of 1 or more, not 0"),
+        (f"{PLAIN}runs = true", "runs must be an integer of 1 or more, not True"),
+        (f"{PLAIN}small = 3", "small must be a table of lists, not 3"),
+        (f"{PLAIN}small = {{ K = 4 }}", "small.K must be a list of values, not 4"),
+        (f"{PLAIN}families = 3", "families must be a list, not 3"),
+        (f'{PLAIN}families = ["mlp"]', "families must be a list of lists of models, not of 'mlp'"),
+        (f'{PLAIN}families = [["mlpp"]]', "families names 'mlpp', which is no row: mlp"),
+        (f'{PLAIN}not_run = ["gat"]', "not_run names 'gat', which is no row: mlp"),
+        ('models = ["gcn", "gcn.py"]\ndatasets = ["texas"]', "two rows of models would be called 'gcn'"),
     ],
 )
 def test_mistakes_in_a_table(tmp_path: Path, text: str, words: str) -> None:
@@ -58,6 +74,17 @@ def test_mistakes_in_a_table(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(InputError, match=r"tiny\.toml") as caught:
         load_table(str(path))
     assert words in str(caught.value)
+
+
+def test_a_folder_that_is_called_like_a_benchmark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texas").mkdir()
+    (tmp_path / "texas" / "edges.csv").write_text("source,target\n0,1\n")
+    write_tiny_table(tmp_path, PLAIN)
+    assert load_table("tiny.toml").datasets == ("./texas",)
+    assert load_table("heterophilic").datasets[4] == "texas"
+    assert files_digest("./texas")
+    assert not files_digest("texas")
 
 
 def test_unknown_tables() -> None:

@@ -34,7 +34,8 @@ def reproduce(
         ),
     ] = Path("reproduction"),
     only: Annotated[
-        list[str] | None, typer.Option(help="dataset=NAME,model=NAME: just these cells; may be repeated.")
+        list[str] | None,
+        typer.Option(help="dataset=NAME,model=NAME: these columns, these rows; repeat it for more."),
     ] = None,
     runs: Annotated[
         int | None, typer.Option(help="Runs a cell, instead of the table's own number.", min=1)
@@ -98,21 +99,29 @@ def reproduce(
     if not cells:
         raise InputError("--only leaves no cell of the table")
     trainer = None if report_only else _executor(executor, address, workers, alone=wanted.measure == "time")
-    with Store(out / "runs.sqlite") as store:
+    place = out / "runs.sqlite"
+    if report_only and not place.is_file():
+        raise InputError(f"--report-only: there is no store {place}")
+    errors: list[str] = []
+    with Store(place) as store:
         problems: dict[tuple[str, str], str] = {}
         if trainer is not None:
             with _progress(wanted.name, quiet=quiet or as_json) as announce:
                 try:
-                    problems = run_cells(cells, store, trainer, announce)
+                    problems = run_cells(cells, store, trainer, announce, errors.append)
                 except KeyboardInterrupt:
                     _write(assemble(wanted, rules, effort, cells, store), out)
                     typer.echo(
                         "Stopped. What has ended is kept; the same command goes on from here.", err=True
                     )
                     raise typer.Exit(_STOPPED) from None
-            check_all_failed(problems, cells)
         result = assemble(wanted, rules, effort, cells, store, problems)
     _write(result, out)
+    if errors:
+        log = out / f"{result.name}-errors.log"
+        write_atomically(log, "\n\n".join([*errors, ""]).encode(), "--out")
+        typer.echo(f"Tracebacks are in {log}.", err=True)
+    check_all_failed(problems, cells)
     if as_json:
         print(json.dumps(_plain(result), indent=1))
     else:

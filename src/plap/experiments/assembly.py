@@ -51,7 +51,11 @@ def assemble(
             for cell in empty
         ),
         protocol=protocol,
-        rules=(*find_protocol(protocol).rules, effort.sentence, *_versions(found.values())),
+        rules=(
+            *find_protocol(protocol).rules,
+            effort.sentence(timed=table.measure == "time"),
+            *_versions(found.values()),
+        ),
         notes=table.published.notes if table.published else (),
         curve=table.curve,
     )

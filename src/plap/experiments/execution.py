@@ -7,8 +7,10 @@ import itertools
 import platform
 import queue
 import threading
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -16,7 +18,8 @@ from torch import Tensor
 
 from plap.artifacts.digests import features_digest
 from plap.data import GraphData, Split
-from plap.experiments.models import find_model_spec
+from plap.errors import InputError
+from plap.experiments.model_files import spec_of_file
 from plap.experiments.protocol import find_protocol
 from plap.experiments.runs import Job, Record, Run, pack_history
 from plap.nn import correct_and_smooth
@@ -25,18 +28,49 @@ from plap.training import RunConfig, RunResult, accuracy, micro_f1, train_runs
 Emit = Callable[[Record], None]
 
 
+class TrainingError(Exception):
+    """An error while a job was trained: a sentence, and the traceback."""
+
+    def __init__(self, sentence: str, details: str) -> None:
+        super().__init__(sentence, details)
+        self.sentence, self.details = sentence, details
+
+
 def execute(job: Job, emit: Emit) -> None:
     """Train the job's runs and ``emit`` each as soon as it ends."""
+    try:
+        _execute(job, emit)
+    except (InputError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        raise TrainingError(_sentence(job, error), traceback.format_exc().strip()) from error
+
+
+def _sentence(job: Job, error: Exception) -> str:
+    """What happened where: in the user's own file if it was there."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if job.model_file is not None and frame.filename == job.model_file.path]
+    frame = (own or frames)[-1]
+    said = (str(error).strip().splitlines() or ["no message"])[0]
+    place = f"{Path(frame.filename).name}, line {frame.lineno}"
+    return f"{job.model} on {job.setting.dataset} ended in {type(error).__name__}: {said} ({place})"
+
+
+def _execute(job: Job, emit: Emit) -> None:
     if job.model_file is not None:
-        find_model_spec(job.model, job.model_file)
+        spec_of_file(job.model_file)
     protocol = find_protocol(job.setting.protocol)
-    for draw, members in itertools.groupby(job.configs, key=lambda config: protocol.draw(config.seed)):
+
+    def drawn(config: RunConfig) -> int:
+        return protocol.data_seed(job.setting.dataset, config.seed)
+
+    for _, members in itertools.groupby(job.configs, key=drawn):
         group = list(members)
         if job.setting.alone:
             for config in group:
-                _train(job, draw, [config], emit)
+                _train(job, [config], emit)
         else:
-            _train(job, draw, group, emit)
+            _train(job, group, emit)
 
 
 def stream(job: Job) -> Iterator[Record]:
@@ -57,19 +91,32 @@ def stream(job: Job) -> Iterator[Record]:
         yield item
 
 
-def _train(job: Job, draw: int, configs: list[RunConfig], emit: Emit) -> None:
-    protocol = find_protocol(job.setting.protocol)
-    data = protocol.open(job.setting.dataset, configs[0].seed)
-    splits = [protocol.split(job.setting.dataset, config.seed, job.setting.split) for config in configs]
-    digest = _data_digest(job.setting.protocol, job.setting.dataset, draw)
+def _train(job: Job, configs: list[RunConfig], emit: Emit) -> None:
+    """Runs on one graph, each with the split of its seed.
 
+    Splits of unequal size are not mixed: padding would round a run's sums otherwise than a resumed job does.
+    """
+    protocol, dataset = find_protocol(job.setting.protocol), job.setting.dataset
+    data = protocol.open(dataset, configs[0].seed)
+    digest = _data_digest(protocol.name, dataset, protocol.data_seed(dataset, configs[0].seed))
+    sizes: dict[tuple[int, int], list[tuple[RunConfig, Split]]] = {}
+    for config in configs:
+        parts = protocol.split(dataset, config.seed, job.setting.split)
+        sizes.setdefault((int(parts.train.sum()), int(parts.val.sum())), []).append((config, parts))
+    for members in sizes.values():
+        _train_together(job, data, digest, members, emit)
+
+
+def _train_together(
+    job: Job, data: GraphData, digest: str, members: Sequence[tuple[RunConfig, Split]], emit: Emit
+) -> None:
     def finished(index: int, result: RunResult) -> None:
-        parts = splits[index]
+        config, parts = members[index]
         scores = _corrected(result, data, parts) if job.correct_and_smooth else result.logits
-        emit(_record(job.run(configs[index]), result, scores, data, parts, digest))
+        emit(_record(job.run(config), result, scores, data, parts, digest))
 
     train_runs(
-        data.graph, data.x, data.y, configs, splits,
+        data.graph, data.x, data.y, [config for config, _ in members], [parts for _, parts in members],
         num_classes=data.num_classes, on_interrupt="raise", finished=finished,
     )  # fmt: skip
 
@@ -110,9 +157,9 @@ def _score(scores: Tensor, y: Tensor, test: Tensor) -> tuple[str, float]:
 
 
 @lru_cache(maxsize=4)
-def _data_digest(protocol: str, dataset: str, draw: int) -> str:
-    """SHA-256 over edges and features, as opened for the data seed ``draw``."""
-    data = find_protocol(protocol).open(dataset, draw)
+def _data_digest(protocol: str, dataset: str, data_seed: int) -> str:
+    """SHA-256 over edges and features."""
+    data = find_protocol(protocol).open_drawn(dataset, data_seed)
     return hashlib.sha256(f"{data.graph.digest} {features_digest(data.x)}".encode()).hexdigest()
 
 

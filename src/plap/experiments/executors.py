@@ -34,6 +34,8 @@ class Failed:
     job: Job
     reason: str
     """One sentence."""
+    details: str = ""
+    """The traceback of an error that was not the input's."""
 
 
 Event = Finished | Completed | Failed

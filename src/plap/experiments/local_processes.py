@@ -7,7 +7,6 @@ import os
 import queue
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
@@ -98,7 +97,11 @@ class LocalProcesses:
             yield Finished(job, content)
             return
         worker.job = None
-        yield Completed(job) if kind == "completed" else Failed(job, str(content))
+        if kind == "completed":
+            yield Completed(job)
+        else:
+            assert isinstance(content, tuple)
+            yield Failed(job, *content)
 
     def _lose(self, worker: _Worker, job: Job) -> Iterator[Event]:
         self._workers.remove(worker)
@@ -127,7 +130,7 @@ def _work(connection: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import torch  # noqa: PLC0415
 
-    from plap.experiments.execution import execute  # noqa: PLC0415
+    from plap.experiments.execution import TrainingError, execute  # noqa: PLC0415
 
     torch.set_num_threads(threads)
     jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
@@ -151,9 +154,8 @@ def _work(connection: Connection, threads: int) -> None:
         try:
             execute(job, lambda record: say(("record", record)))
         except InputError as error:
-            say(("failed", error))
-        except Exception:
-            said = traceback.format_exc().strip()
-            say(("failed", f"{job.model} on {job.setting.dataset} ended in an error: {said}"))
+            say(("failed", (str(error), "")))
+        except TrainingError as error:
+            say(("failed", (error.sentence, error.details)))
         else:
             say(("completed", None))

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import difflib
-import hashlib
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cache
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from plap.errors import InputError
-from plap.training import ModelKind, RunConfig, register_model
+from plap.training import RunConfig
 
 Grid = Mapping[str, tuple[Any, ...]]
 GridName = Literal["full", "small"]
@@ -123,32 +120,8 @@ _NUMBERS: dict[str, Callable[[str], float]] = {"p": float, "hidden": int, "heads
 _CORRECT_AND_SMOOTH = "+cs"
 
 
-@dataclass(frozen=True)
-class ModelFile:
-    """A user's model: its code goes wherever its runs go."""
-
-    path: str
-    """For messages."""
-    code: str
-
-    @property
-    def digest(self) -> str:
-        """Runs of changed code are other runs."""
-        return hashlib.sha256(self.code.encode()).hexdigest()
-
-    @classmethod
-    def read(cls, path: Path) -> ModelFile:
-        """Read the file, without running it."""
-        try:
-            return cls(str(path), path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{path} cannot be read ({error.strerror})") from None
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path} is not a text file ({error.reason})") from None
-
-
-def find_model_spec(name: str, file: ModelFile | None = None) -> ModelSpec:
-    """The row of that name: ``mlp``, ``pgnn-1.5``, ``gcn+pgnn-2.0``, or what a user's ``file`` defines.
+def find_model_spec(name: str) -> ModelSpec:
+    """The row of that name, such as ``mlp``, ``pgnn-1.5`` or ``gcn+pgnn-2.0``.
 
     ``pgnn-1.5-256`` is the deep model of the appendix for PPI, ``arxiv/pgnn-1.5`` and
     ``arxiv/pgnn-1.5+residual-6`` are those for ogbn-arxiv; ``+cs`` adds correct and smooth.
@@ -161,8 +134,6 @@ def find_model_spec(name: str, file: ModelFile | None = None) -> ModelSpec:
     Traceback (most recent call last):
     plap.errors.InputError: there is no model named 'gprgn': did you mean gprgnn?
     """
-    if file is not None:
-        return _from_file(name, file)
     if name in _SPECS:
         return _SPECS[name]
     trained = name.removesuffix(_CORRECT_AND_SMOOTH)
@@ -175,35 +146,3 @@ def find_model_spec(name: str, file: ModelFile | None = None) -> ModelSpec:
     close = difflib.get_close_matches(name, [*_SPECS, "pgnn-1.5", "gcn+pgnn-1.5"], n=2)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(_SPECS)}, pgnn-P"
     raise InputError(f"there is no model named {name!r}: {hint}")
-
-
-@cache
-def _from_file(name: str, file: ModelFile) -> ModelSpec:
-    """Run the code and register what its ``build`` builds; ``GRID`` and ``FIXED`` are its search space."""
-    path = file.path
-    names: dict[str, Any] = {"__name__": f"plap_model_{name}", "__file__": path}
-    try:
-        exec(compile(file.code, path, "exec"), names)
-    except Exception as error:
-        raise InputError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
-    if not callable(names.get("build")):
-        raise InputError(f"{path} must define build(config, in_channels, out_channels)")
-    known = {entry.name for entry in fields(RunConfig)} - {"model", "seed"}
-    grid, fixed = dict(names.get("GRID", {})), dict(names.get("FIXED", {}))
-    for unknown in sorted((grid.keys() | fixed.keys()) - known):
-        raise InputError(f"{path}: {unknown!r} is no setting of a run; there are {', '.join(sorted(known))}")
-    register_model(
-        ModelKind(
-            name,
-            build=names["build"],
-            uses=tuple(sorted(grid.keys() | fixed.keys() | {"hidden", "dropout"})),
-            takes=names.get("TAKES", "edge_index"),
-        ),
-        replace=True,
-    )
-    values = {key: tuple(_listed(value)) for key, value in grid.items()}
-    return ModelSpec(RunConfig(model=name, **fixed), values)
-
-
-def _listed(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple) else [value]

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 from plap.errors import InputError
+
+
+def is_path(dataset: str) -> bool:
+    """Whether a dataset is a file or folder; a bare name is a benchmark's, even where a folder is called so.
+
+    Examples
+    --------
+    >>> is_path("texas"), is_path("csbm:phi=0.5"), is_path("./texas:r=0.5")
+    (False, False, True)
+    """
+    return os.sep in dataset or "/" in dataset
 
 
 def files_digest(dataset: str) -> str:
@@ -19,7 +31,7 @@ def files_digest(dataset: str) -> str:
     path = Path(dataset)
     if not path.exists() and "=" in dataset.rpartition(":")[2]:
         path = Path(dataset.rpartition(":")[0])
-    if not path.name or not path.exists():
+    if not is_path(dataset) or not path.exists():
         return ""
     files = [path] if path.is_file() else sorted(entry for entry in path.rglob("*") if entry.is_file())
     sha = hashlib.sha256()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plap.errors import InputError
-from plap.experiments.models import GridName, ModelFile, ModelSpec, find_model_spec
+from plap.experiments.model_files import ModelFile, spec_of_file
+from plap.experiments.models import GridName, ModelSpec, find_model_spec
 from plap.experiments.own_files import files_digest
 from plap.experiments.runs import Record, Run, Setting
 from plap.experiments.tables import Table
@@ -65,11 +67,16 @@ class Effort:
             quick=quick,
         )
 
-    @property
-    def sentence(self) -> str:
+    def sentence(self, *, timed: bool) -> str:
         """For the reader of a result."""
         whole = "Quick look, not the paper's effort: " if self.quick else ""
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        if timed:
+            return (
+                f"{whole}{runs} a cell, one after another on all cores, each at most {self.max_epochs} "
+                f"epochs with a patience of {self.patience}; nothing is searched: a model has the first "
+                "configuration of its grid with dropout, and an epoch is a training step and an evaluation."
+            )
         grid = "paper's grid" if self.grid == "full" else "small part of the grid"
         return (
             f"{whole}{runs} a cell; every configuration of the {grid} was trained once for at most "
@@ -113,9 +120,15 @@ class CellPlan:
         ]
 
     def chosen(self, found: Sequence[Record]) -> RunConfig:
-        """The best validation score, the lower loss where equal, the first of the grid where still equal."""
+        """The best validation score, the lower loss where equal, the first of the grid where still equal.
+
+        Where nothing is searched, the first of the grid; of runs for their time the first with dropout,
+        without which training and evaluation would share a forward pass.
+        """
         if not found:
-            return self._configs()[0]
+            configs = self._configs()
+            dropping = [config for config in configs if config.dropout > 0]
+            return dropping[0] if self.setting.alone and dropping else configs[0]
         return max(found, key=lambda record: (record.val_score, -record.val_loss)).run.config
 
     @property
@@ -154,28 +167,41 @@ class Selection:
             key, _, value = entry.partition("=")
             if key.strip() not in ("dataset", "model") or not value.strip():
                 raise InputError(f"--only takes dataset=NAME or model=NAME, not {entry!r}")
-            wanted[key.strip()] = (*wanted.get(key.strip(), ()), value.strip().lower())
+            wanted[key.strip()] = (*wanted.get(key.strip(), ()), value.strip().casefold())
         return cls(wanted)
 
     def takes(self, model: str, dataset: str) -> bool:
-        """Whether a cell is wanted; a dataset is also named by what stands before its colon."""
+        """Whether a cell is wanted; capitals do not matter."""
         datasets, models = self.wanted.get("dataset"), self.wanted.get("model")
-        return (datasets is None or bool({dataset, dataset.partition(":")[0]} & set(datasets))) and (
-            models is None or model in models
+        return (datasets is None or bool(_names_of(dataset) & set(datasets))) and (
+            models is None or model.casefold() in models
         )
 
     def check(self, table: Table) -> None:
         """Refuse names that the table does not have."""
         for dataset in self.wanted.get("dataset", ()):
-            if not any(dataset in (own, own.partition(":")[0]) for own in table.datasets):
+            if not any(dataset in _names_of(own) for own in table.datasets):
                 raise InputError(
                     f"--only: table {table.name} has no dataset {dataset!r}: {', '.join(table.datasets)}"
                 )
         for model in self.wanted.get("model", ()):
-            if model not in table.models:
+            if model not in (own.casefold() for own in table.models):
                 raise InputError(
                     f"--only: table {table.name} has no model {model!r}: {', '.join(table.models)}"
                 )
+
+
+def _names_of(dataset: str) -> set[str]:
+    """A dataset's own name, what stands before its colon, and both without the folders of a path.
+
+    Examples
+    --------
+    >>> sorted(_names_of("own/Ours:r=0.5"))
+    ['ours', 'ours:r=0.5', 'own/ours', 'own/ours:r=0.5']
+    """
+    base, colon, parameters = dataset.casefold().partition(":")
+    name = base.replace(os.sep, "/").rpartition("/")[2]
+    return {base + colon + parameters, base, name + colon + parameters, name}
 
 
 def make_cells(table: Table, protocol: str, effort: Effort, selection: Selection) -> list[CellPlan]:
@@ -183,11 +209,12 @@ def make_cells(table: Table, protocol: str, effort: Effort, selection: Selection
     selection.check(table)
     model_files = {model: ModelFile.read(path) for model, path in table.model_files.items()}
     prefix = f"{table.variant}/" if table.variant else ""
-    specs = {
-        model: find_model_spec(prefix + model, model_files.get(model)).with_small(table.small)
+    found = {
+        model: spec_of_file(model_files[model]) if model in model_files else find_model_spec(prefix + model)
         for model in table.models
         if model not in table.not_run
     }
+    specs = {model: spec.with_small(table.small) for model, spec in found.items()}
     alone = table.measure == "time"
     cells = []
     for dataset in table.datasets:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from plap.data import GraphData, Split, perturb_edges, split
+from plap.data import GraphData, Split, load, perturb_edges, split
 from plap.data.components import largest_component
 from plap.data.resolve import open_graph
 from plap.errors import InputError
+from plap.experiments.own_files import is_path
 
 _PAPER_SEED = 2021
 
@@ -39,7 +40,15 @@ class Protocol:
         >>> PROTOCOLS["sound"].open("csbm:phi=1,n=100,f=4,r=0.5", seed=0).graph.num_nodes
         100
         """
-        return _open(self.name, dataset, self.draw(seed) if _is_random(dataset) else 0)
+        return self.open_drawn(dataset, self.data_seed(dataset, seed))
+
+    def data_seed(self, dataset: str, seed: int) -> int:
+        """What the graph of the run ``seed`` is drawn with: equal for runs that have one graph."""
+        return self.draw(seed) if _is_random(dataset) else 0
+
+    def open_drawn(self, dataset: str, data_seed: int) -> GraphData:
+        """The graph that :meth:`open` gives for every run of this data seed."""
+        return _open(self.name, dataset, data_seed)
 
     def split(self, dataset: str, seed: int, preset: str) -> Split:
         """The split of the run ``seed``, of the graph that :meth:`open` gives for it."""
@@ -103,7 +112,7 @@ def _open(protocol_name: str, dataset: str, seed: int) -> GraphData:
 
 @lru_cache(maxsize=2)
 def _load(protocol_name: str, name: str) -> GraphData:
-    data = open_graph(name)
+    data = open_graph(name) if is_path(name) else load(name)
     return largest_component(data) if name in PROTOCOLS[protocol_name].largest_components else data
 
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from plap.errors import InputError
-from plap.experiments.execution import stream
+from plap.experiments.execution import TrainingError, stream
 from plap.experiments.executors import MOST_ATTEMPTS, Completed, Event, Failed, Finished, lost
 from plap.experiments.runs import Job, Record
 from plap.training import RunConfig
@@ -114,7 +114,7 @@ class _Task:
         except StopIteration:
             return Completed(self.job)
         except ray.exceptions.RayTaskError as error:
-            return Failed(self.job, str(error.cause) if isinstance(error.cause, InputError) else str(error))
+            return _failed(self.job, error.cause)
         except ray.exceptions.RayError:
             if not self.rest().configs:
                 return Completed(self.job)
@@ -127,6 +127,12 @@ class _Task:
     def rest(self) -> Job:
         """The job without the runs that were reported."""
         return replace(self.job, configs=tuple(c for c in self.job.configs if c not in self._ended))
+
+
+def _failed(job: Job, cause: BaseException) -> Failed:
+    if isinstance(cause, TrainingError):
+        return Failed(job, cause.sentence, cause.details)
+    return Failed(job, str(cause))
 
 
 def _stream(job: Job) -> Iterator[Record]:

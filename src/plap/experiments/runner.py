@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from plap.data.registry import BENCHMARKS
 from plap.errors import InputError
@@ -44,8 +44,9 @@ Announce = Callable[[Status], None]
 
 
 def run_cells(
-    cells: Sequence[CellPlan], store: Store, executor: Executor, announce: Announce | None = None
-) -> dict[tuple[str, str], str]:
+    cells: Sequence[CellPlan], store: Store, executor: Executor, announce: Announce | None = None,
+    log: Callable[[str], None] | None = None,
+) -> dict[tuple[str, str], str]:  # fmt: skip
     """Train what is missing of ``cells``; the problem of each cell that could not be trained, by its names.
 
     Parameters
@@ -56,6 +57,8 @@ def run_cells(
     executor : Executor
     announce : function of a Status, optional
         Called after every run.
+    log : function of a text, optional
+        Called with the traceback of an error in training.
     """
     table = _Table(cells, store)
     meter = _Meter(table, store, announce)
@@ -67,6 +70,8 @@ def run_cells(
             table.completed(event.job)
         elif isinstance(event, Failed):
             table.failed(event.job, event.reason)
+            if log is not None and event.details:
+                log(event.details)
     return table.problems
 
 
@@ -87,11 +92,15 @@ class _Table:
             self._begin(name)
 
     def next_job(self) -> Job | None:
-        """The next one that is still to be done."""
+        """The next one that is still to be done, without runs that another process has stored meanwhile."""
         while self._jobs:
             job = self._jobs.popleft()
-            if (job.setting.dataset, job.model) not in self.problems:
-                return job
+            if (job.setting.dataset, job.model) in self.problems:
+                continue
+            missing = self._store.missing([job.run(config) for config in job.configs])
+            if missing:
+                return replace(job, configs=tuple(run.config for run in missing))
+            self.completed(job)
         return None
 
     def completed(self, job: Job) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import zlib
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from plap.experiments.models import ModelFile
+from plap.experiments.model_files import ModelFile
 from plap.training import RunConfig
 
 _DEFAULTS = RunConfig().to_dict()
@@ -46,8 +47,11 @@ class Run:
     @cached_property
     def key(self) -> str:
         """Equal for equal runs, whatever table they are part of."""
+        setting = asdict(self.setting)
+        if self.setting.files_digest:  # wherever the files lie
+            setting["dataset"] = self.setting.dataset.replace(os.sep, "/").rpartition("/")[2]
         identity = {
-            "setting": asdict(self.setting),
+            "setting": setting,
             "model": [self.model, self.code_digest],
             "config": {
                 name: value for name, value in self.config.to_dict().items() if value != _DEFAULTS[name]

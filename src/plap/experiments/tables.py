@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from plap.errors import InputError
+from plap.experiments.own_files import is_path
 from plap.experiments.published import PublishedTable, load_published
 
 Measure = Literal["score", "time"]
@@ -19,6 +21,12 @@ _FIELDS = {
     "title", "models", "datasets", "families", "split", "runs", "protocol", "measure", "hidden", "published",
     "curve", "variant", "not_run", "small",
 }  # fmt: skip
+_KINDS: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(("title", "published", "curve", "variant"), (str, "text")),
+    **dict.fromkeys(("runs", "hidden"), (int, "an integer of 1 or more")),
+    **dict.fromkeys(("families", "not_run"), (list, "a list")),
+    "small": (dict, "a table of lists"),
+}
 
 
 @dataclass(frozen=True)
@@ -102,18 +110,28 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
     if unknown:
         close = difflib.get_close_matches(unknown[0], _FIELDS, n=1)
         raise InputError(f"{where}: unknown field {unknown[0]!r}" + (f", {close[0]}?" if close else ""))
+    for field_name, (kind, said) in _KINDS.items():
+        if field_name in raw and (
+            not isinstance(raw[field_name], kind) or (kind is int and isinstance(raw[field_name], bool))
+        ):
+            raise InputError(f"{where}: {field_name} must be {said}, not {raw[field_name]!r}")
     published = load_published(raw["published"]) if "published" in raw else None
     models = _names(raw, "models", where, published.rows if published else None)
     datasets = _names(raw, "datasets", where, published.columns if published else None)
     label_of = {model: Path(model).stem if model.endswith(".py") else model for model in models}
     rows = tuple(label_of[model] for model in models)
+    if len(set(rows)) < len(rows):
+        twice = next(row for row in rows if rows.count(row) > 1)
+        raise InputError(f"{where}: two rows of models would be called {twice!r}")
     families = raw.get("families", published.families if published else [rows])
     runs = raw.get("runs", 10)
-    measure = raw.get("measure", "score")
-    if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
+    if runs < 1:
         raise InputError(f"{where}: runs must be an integer of 1 or more, not {runs!r}")
-    if measure not in get_args(Measure):
-        raise InputError(f"{where}: measure must be one of {', '.join(get_args(Measure))}, not {measure!r}")
+    if raw.get("hidden", 1) < 1:
+        raise InputError(f"{where}: hidden must be an integer of 1 or more, not {raw['hidden']!r}")
+    _check_rows(raw.get("families", []), "families", rows, where)
+    _check_rows([raw.get("not_run", [])], "not_run", rows, where)
+    _check_choice(raw, "measure", get_args(Measure), where)
     _check_choice(raw, "split", ("sparse", "dense", "public"), where)
     _check_choice(raw, "protocol", ("paper", "sound"), where)
     return Table(
@@ -125,11 +143,11 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
         split=raw.get("split", "dense"),
         runs=runs,
         protocol=raw.get("protocol", "sound"),
-        measure=measure,
+        measure=raw.get("measure", "score"),
         hidden=raw.get("hidden"),
         published=published,
         curve=raw.get("curve"),
-        small={name: tuple(values) for name, values in raw.get("small", {}).items()},
+        small={name: _values(name, values, where) for name, values in raw.get("small", {}).items()},
         variant=raw.get("variant"),
         not_run=tuple(raw.get("not_run", ())),
         model_files={
@@ -149,6 +167,21 @@ def _names(
     return tuple(names)
 
 
+def _values(name: str, values: object, where: str) -> tuple[float, ...]:
+    if not isinstance(values, list) or not values:
+        raise InputError(f"{where}: small.{name} must be a list of values, not {values!r}")
+    return tuple(values)
+
+
+def _check_rows(groups: Sequence[object], field_name: str, rows: tuple[str, ...], where: str) -> None:
+    for group in groups:
+        if not isinstance(group, list | tuple):
+            raise InputError(f"{where}: {field_name} must be a list of lists of models, not of {group!r}")
+        for name in group:
+            if name not in rows:
+                raise InputError(f"{where}: {field_name} names {name!r}, which is no row: {', '.join(rows)}")
+
+
 def _check_choice(raw: Mapping[str, Any], field_name: str, choices: tuple[str, ...], where: str) -> None:
     if field_name in raw and raw[field_name] not in choices:
         raise InputError(
@@ -157,8 +190,9 @@ def _check_choice(raw: Mapping[str, Any], field_name: str, choices: tuple[str, .
 
 
 def _placed(dataset: str, folder: Path | None) -> str:
-    """Paths in a user's table are meant from where the table lies."""
+    """Paths in a user's table are meant from where the table lies; a bare name is a benchmark's."""
     base = dataset.partition(":")[0]
-    if folder is not None and base and (folder / base).exists():
-        return str(folder / base) + dataset[len(base) :]
-    return dataset
+    if folder is None or not base or not (folder / base).exists():
+        return dataset
+    path = str(folder / base)
+    return (path if is_path(path) else f".{os.sep}{path}") + dataset[len(base) :]

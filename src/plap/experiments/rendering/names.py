@@ -102,7 +102,7 @@ def dataset_lines(dataset: str, protocol: str = "paper") -> tuple[str, str]:
     if protocol in PROTOCOLS:
         base = dict(PROTOCOLS[protocol].renamed).get(base, base)
     if base not in _DATASETS:
-        return dataset, ""
+        return dataset.removeprefix("./"), ""
     name, bracket, remark = _DATASETS[base].partition(" (")
     details = [f"{_LETTERS.get(key, key)} = {with_minus(value)}" for key, value in parameters.items()]
     return name, " ".join(filter(None, [bracket.strip() + remark, ", ".join(details)]))
