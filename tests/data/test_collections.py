@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from plap.artifacts import ModelFile, Predictions, Result, write_result
+from plap.cli import main
 from plap.data.collections import is_collection, load_collection, split_graphs
 from plap.errors import InputError
+from plap.training import RunConfig, build_module
 
 
 @pytest.fixture
@@ -80,10 +86,16 @@ def test_a_table_says_which_graph_is_for_what(folder: Path) -> None:
         (
             "c/nodes.csv",
             "id,label:q,age,size\n0,1,1,1\n1,0,1,1\n2,0,1,1\n",
-            "c: the columns of labels",
+            r"a: a node has one class here, but several labels in .*c$",
         ),
         ("split.csv", "graph,split\ne,train\n", "split.csv, line 2, column 'graph': there is no graph 'e'"),
         ("split.csv", "graph,split\na,learn\n", "'learn' is none of train, val, test"),
+        (
+            "split.csv",
+            "graph,split\na,train\nb,val\na,test\n",
+            "split.csv, line 4, column 'graph': the graph 'a' is there twice",
+        ),
+        ("split.csv", "graph,split\nc,\nc,test\n", "line 3, column 'graph': the graph 'c' is there twice"),
         ("split.csv", "graphs,for\na,train\n", "the columns graph and split are needed"),
     ],
 )
@@ -124,3 +136,69 @@ def test_a_node_without_any_of_several_labels_is_unknown(tmp_path: Path) -> None
     assert data.y[[0, 2]].tolist() == [[1, 0], [0, 1]]
     assert bool(data.y[1].isnan().all())
     assert data.x.shape == (3, 1)
+
+
+def several(folder: Path, **nodes: str) -> Path:
+    """A graph of two nodes for each table of nodes, with one feature called age."""
+    for name, table in nodes.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / "edges.csv").write_text("source,target\n0,1\n")
+        (folder / name / "nodes.csv").write_text(table)
+    return folder
+
+
+UNKNOWN = "id,age\n0,1\n1,2\n"
+KNOWN = "id,label:cat,label:rich,age\n0,1,0,1\n1,0,1,2\n"
+TURNED = "id,label:rich,age,label:cat\n0,0,1,1\n1,,2,\n"
+
+
+def test_several_labels_go_together_by_name(tmp_path: Path) -> None:
+    empty = "id,label,age\n0,,1\n1,,2\n"
+    data = load_collection(several(tmp_path, a=UNKNOWN, b=KNOWN, c=TURNED, d=empty))
+    assert data.class_names == ("cat", "rich")
+    assert data.y[2:5].tolist() == [[1, 0], [0, 1], [1, 0]]
+    assert bool(data.y[[0, 1, 5, 6, 7]].isnan().all())
+    assert data.x.to_dense().squeeze(1).tolist() == [1, 2] * 4
+
+
+@pytest.mark.parametrize(
+    ("table", "problem"),
+    [
+        ("id,label:cat,age\n0,1,1\n1,0,2\n", "b: there is no column of the label 'rich', which .*a has"),
+        (
+            "id,label:cat,label:rich,label:old,age\n0,1,1,1,1\n1,0,0,0,2\n",
+            "a: .* label 'old', which .*b has; a graph must have all labels or none",
+        ),
+        (
+            "id,label:cat,label:rich,label: cat,age\n0,1,1,1,1\n1,0,0,0,2\n",
+            "b: two columns of labels have the same name",
+        ),
+    ],
+)
+def test_some_of_several_labels_are_refused(tmp_path: Path, table: str, problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        load_collection(several(tmp_path, a=KNOWN, b=table))
+
+
+def test_a_model_of_several_labels_predicts_graphs_with_and_without_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = RunConfig(p=1.5, K=1, hidden=4)
+    module = build_module(config, 1, 2)
+    model = ModelFile(
+        config.to_dict(),
+        ({name: value.detach() for name, value in module.state_dict().items()},),
+        ("rich", "cat"),
+        1,
+        ("age",),
+        multilabel=True,
+    )
+    table = Predictions([0], ("rich", "cat"), np.zeros((1, 2)), ["test"], multilabel=True)
+    write_result(tmp_path / "model", Result(table, model, {}, "<!doctype html>"))
+    graphs = several(tmp_path / "graphs", a=UNKNOWN, b=KNOWN, c=TURNED)
+    monkeypatch.setattr(sys, "argv", ["plap", "predict", str(tmp_path / "model"), str(graphs), "--json"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert not stop.value.code
+    summary = json.loads(capsys.readouterr().out)
+    assert (summary["nodes"], summary["known"]) == (6, 3)

@@ -104,6 +104,21 @@ def test_chunks_are_found_once_a_graph_and_die_with_it() -> None:
     assert chunks(graph.indptr, graph.num_entries, 8) is not first
 
 
+def test_one_chunk_is_found_without_reading_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a GPU reading waits for the device, and each piece of a training is a new graph."""
+    graph = problems.random_graph(20, 0.2, seed=1)
+
+    def refuse(self: Tensor) -> Tensor:
+        raise AssertionError("a copy to the host")
+
+    monkeypatch.setattr(Tensor, "cpu", refuse)
+    for size in (graph.num_entries, 10 * graph.num_entries):
+        assert chunks(graph.indptr, graph.num_entries, size) == ((0, graph.num_entries, 0, 20, False),)
+    assert chunks(torch.zeros(4, dtype=torch.int64), 0, size=5) == ()
+    with pytest.raises(AssertionError, match="a copy"):
+        chunks(graph.indptr, graph.num_entries, graph.num_entries - 1)
+
+
 @pytest.fixture(scope="module")
 def large() -> Graph:
     """A graph of several chunks, with a hub that joins every node."""

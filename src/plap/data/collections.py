@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from plap.data.features import compact
 from plap.data.graph_data import FixedSplits, GraphData, Provenance
-from plap.data.labels import encode_labels
+from plap.data.labels import Names, encode_labels
 from plap.data.seeds import generator
 from plap.data.splits import Split
 from plap.data.table_file import find_column, open_table
@@ -37,10 +38,11 @@ def load_collection(path: PathLike) -> GraphData:
     r"""Load a folder of graph folders as one graph of several components.
 
     Each is read by :func:`plap.data.load_folder`; all must have the same features in the same order, and
-    either one class a node, by the same names, or several labels. A node is called ``graph/node``.
+    either one class a node or several labels, which go together by their names. A graph may be without any
+    labels. A node is called ``graph/node``.
 
     ``split.csv`` (or ``.tsv``, ``.parquet``) beside the folders says which graphs are for what, in the
-    columns ``graph`` and ``split`` (``train``, ``val``, ``test``; empty or absent: for none).
+    columns ``graph`` and ``split`` (``train``, ``val``, ``test``; empty or absent: for none), once each.
 
     Returns
     -------
@@ -66,10 +68,10 @@ def load_collection(path: PathLike) -> GraphData:
         raise InputError(f"{folder}: there is no folder with a graph in it")
     graphs = [load_folder(each, lone_classes=True) for each in folders]
     for each, data in zip(folders[1:], graphs[1:], strict=True):
-        _check_alike(folders[0], graphs[0], each, data)
+        _check_features(folders[0], graphs[0].feature_names or (), each, data.feature_names or ())
     sizes = torch.tensor([data.graph.num_nodes for data in graphs])
     graph_of_node = torch.repeat_interleave(torch.arange(len(graphs)), sizes)
-    y, class_names = _merged_labels(graphs)
+    y, class_names = _merged_labels(folders, graphs)
     names = [each.name for each in folders]
     ids = [
         f"{name}/{node}"
@@ -120,27 +122,59 @@ def _graph_folders(folder: Path) -> list[Path]:
     return [entry for entry in seen if only_table(entry, "edges") is not None]
 
 
-def _check_alike(first: Path, model: GraphData, other: Path, data: GraphData) -> None:
-    mine, others = model.feature_names or (), data.feature_names or ()
-    if mine != others:
-        different = next((name for name in (*mine, *others) if (name in mine) != (name in others)), None)
-        if different is None:
-            raise InputError(f"{other}: the features are those of {first}, but in another order")
-        has, lacks = (first, other) if different in mine else (other, first)
+def _check_features(first: Path, mine: Names, other: Path, others: Names) -> None:
+    missing = _missing(first, mine, other, others)
+    if missing is not None:
         raise InputError(
-            f"{lacks}: there is no feature {different!r}, which {has} has; all graphs must have the same"
+            f"{missing.lacks}: there is no feature {missing.name!r}, which {missing.has} has; "
+            "all graphs must have the same"
         )
-    if model.y.ndim != data.y.ndim or (model.y.ndim == 2 and model.class_names != data.class_names):
-        raise InputError(f"{other}: the columns of labels are not those of {first}")
+    if mine != others:
+        raise InputError(f"{other}: the features are those of {first}, but in another order")
 
 
-def _merged_labels(graphs: Sequence[GraphData]) -> tuple[Tensor, tuple[str, ...]]:
+class _Missing(NamedTuple):
+    """A name that one of two folders has."""
+
+    name: str
+    has: Path
+    lacks: Path
+
+
+def _missing(first: Path, mine: Names, other: Path, others: Names) -> _Missing | None:
+    name = next((name for name in (*mine, *others) if (name in mine) != (name in others)), None)
+    if name is None:
+        return None
+    return _Missing(name, first, other) if name in mine else _Missing(name, other, first)
+
+
+def _merged_labels(folders: Sequence[Path], graphs: Sequence[GraphData]) -> tuple[Tensor, Names]:
     """Labels of all graphs by one numbering of the classes."""
-    if graphs[0].y.ndim == 2:
-        return torch.cat([data.y for data in graphs]), graphs[0].class_names
+    several = next((k for k, data in enumerate(graphs) if data.y.ndim == 2), None)
+    if several is not None:
+        first, names = folders[several], graphs[several].class_names
+        rows = [_in_order(first, names, *each) for each in zip(folders, graphs, strict=True)]
+        return torch.cat(rows), names
     words = [np.array(["", *data.class_names])[data.y.numpy() + 1] for data in graphs]
-    y, names = encode_labels(np.concatenate(words), lambda row, problem: None)
-    return torch.from_numpy(y), names
+    y, classes = encode_labels(np.concatenate(words), lambda row, problem: None)
+    return torch.from_numpy(y), classes
+
+
+def _in_order(first: Path, names: Names, folder: Path, data: GraphData) -> Tensor:
+    """Several labels a node, [N, L] in the order of ``names``, which ``first`` has; NaN if there are none."""
+    if not data.class_names:
+        return torch.full((data.graph.num_nodes, len(names)), torch.nan)
+    if data.y.ndim == 1:
+        raise InputError(f"{folder}: a node has one class here, but several labels in {first}")
+    missing = _missing(first, names, folder, data.class_names)
+    if missing is not None:
+        raise InputError(
+            f"{missing.lacks}: there is no column of the label {missing.name!r}, which {missing.has} has; "
+            "a graph must have all labels or none"
+        )
+    if len(set(data.class_names)) < len(data.class_names):
+        raise InputError(f"{folder}: two columns of labels have the same name")
+    return data.y[:, [data.class_names.index(name) for name in names]]
 
 
 def _union(graphs: Sequence[Graph]) -> Graph:
@@ -160,9 +194,13 @@ def _read_split(folder: Path, names: list[str], graph_of_node: Tensor) -> FixedS
     if None in columns:
         raise InputError(f"{path}: the columns graph and split are needed")
     code = torch.full((len(names),), -1)
+    seen: set[str] = set()
     for row, (name, said) in enumerate(zip(*(table.column(str(column)) for column in columns), strict=True)):
         if str(name) not in names:
             table.fail(row, str(columns[0]), f"there is no graph {name!r} in {folder}")
+        if str(name) in seen:
+            table.fail(row, str(columns[0]), f"the graph {name!r} is there twice")
+        seen.add(str(name))
         if said is None or said == "":
             continue
         if said not in SETS:

@@ -48,9 +48,11 @@ def chunks(indptr: Tensor, entries: int, size: int) -> tuple[Chunk, ...]:
 
 
 def _cut(indptr: Tensor, entries: int, size: int) -> tuple[Chunk, ...]:
+    nodes = indptr.shape[0] - 1
+    if size >= entries:  # without waiting for the device, as each piece of a training is a new graph
+        return (Chunk(0, entries, 0, nodes, False),) if entries else ()
     bounds = [*range(0, entries, size), entries]
     if indptr.device.type == "meta":  # shapes without numbers: any row may be anywhere
-        nodes = indptr.shape[0] - 1
         return tuple(Chunk(first, end, 0, nodes, True) for first, end in pairwise(bounds))
     rows = indptr.cpu().numpy()
     tops = np.searchsorted(rows, bounds[:-1], side="right") - 1
