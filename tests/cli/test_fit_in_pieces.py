@@ -107,7 +107,8 @@ from plap.minibatch import checkpoints
 written = checkpoints.write
 def write_and_die(path, content):
     written(path, content)
-    os.kill(os.getpid(), signal.SIGKILL)
+    if path.suffix == ".checkpoint":
+        os.kill(os.getpid(), signal.SIGKILL)
 checkpoints.write = write_and_die
 sys.argv = ["plap", "fit", *{flags!r}]
 from plap.cli import main
@@ -116,15 +117,28 @@ main()
     killed = subprocess.run([sys.executable, "-c", script], timeout=400, check=False, capture_output=True)
     assert killed.returncode == -9
     assert not (tmp_path / "out").exists()
-    assert [path.name for path in (tmp_path / "out.checkpoints").iterdir()] == ["pgnn-0.checkpoint"]
+    left = sorted(path.name for path in (tmp_path / "out.checkpoints").iterdir())
+    assert left == ["pgnn-0.checkpoint", "run-id"]
     assert run(monkeypatch, "fit", *flags, "--resume", "--mu", "0.3") == 2
     assert "out.checkpoints" in (said := capsys.readouterr().err)
     assert "other settings" in said
     assert run(monkeypatch, "fit", *flags, "--resume") == 0
+    assert capsys.readouterr().err == ""
     assert not (tmp_path / "out.checkpoints").exists()
     resumed = pl.read_csv(tmp_path / "out" / "predictions.csv")
     assert run(monkeypatch, "fit", *flags) == 0
     assert resumed.equals(pl.read_csv(tmp_path / "out" / "predictions.csv"))
+
+
+def test_resume_says_so_where_there_is_nothing_to_go_on_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_graph(tmp_path / "graph", seed=3)
+    flags = [str(tmp_path / "graph"), *SHORT, "--parts", "4", "-o", str(tmp_path / "out")]
+    assert run(monkeypatch, "fit", *flags, "--resume") == 0
+    place = tmp_path / "out.checkpoints"
+    assert capsys.readouterr().err == f"plap: no checkpoint in {place}, so training begins anew\n"
 
 
 @pytest.mark.parametrize("in_pieces", [[], ["--graphs-per-batch", "2"]], ids=["whole", "in pieces"])
@@ -201,6 +215,7 @@ def test_pygs_loader_batches_a_collection(collection: Path) -> None:
         (["--graphs-per-batch", "2"], "graph is one graph: cut it into parts"),
         (["--parts", "3", "--device", "quantum"], "device must be auto, cpu, cuda or cuda:N"),
         (["--parts", "3", "--evaluation", "some"], "evaluation must be one of auto, halos, whole"),
+        (["--parts", "3", "--p", "0.5"], "p must be a number of at least 1, not 0.5"),
         (["--split", "graphs"], "graph is one graph, and only several can be shared out whole"),
     ],
 )
@@ -210,9 +225,29 @@ def test_what_does_not_go_together_is_refused(
 ) -> None:  # fmt: skip
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_graph(tmp_path / "graph", seed=1)
+    checkpoint = tmp_path / "out.checkpoints" / "pgnn-0.checkpoint"
+    checkpoint.parent.mkdir()
+    checkpoint.write_bytes(b"of an earlier training")
     assert run(monkeypatch, "fit", str(tmp_path / "graph"), "-o", str(tmp_path / "out"), *flags) == 2
     assert problem in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+    assert checkpoint.read_bytes() == b"of an earlier training"
+
+
+@pytest.mark.parametrize("flags", [[], ["--parts", "4"]], ids=["whole", "in pieces"])
+def test_a_place_that_cannot_be_is_refused(
+    flags: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "fit", "csbm:phi=0.5", "-o", "/", *flags) == 2
+    assert "--out: / is a mount point and cannot be replaced" in capsys.readouterr().err
+
+
+def test_a_number_of_processes_that_is_none_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    assert run(monkeypatch, "fit", "csbm:phi=0.5", "-o", str(tmp_path / "out")) == 2
+    assert "WORLD_SIZE must be an integer of 1 or more, not 'two'" in capsys.readouterr().err
 
 
 def test_several_processes_need_pieces(

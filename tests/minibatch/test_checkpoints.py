@@ -10,7 +10,7 @@ import torch
 
 import training_worker as worker
 from plap.errors import InputError
-from plap.minibatch import Checkpoint, train_in_pieces
+from plap.minibatch import Checkpoint, Ranks, train_in_pieces
 from plap.training import Progress, RunConfig
 
 
@@ -60,6 +60,57 @@ def test_without_resuming_a_checkpoint_is_written_over(tmp_path: Path) -> None:
     short = replace(worker.CONFIG, max_epochs=2)
     assert train_in_pieces(worker.pieces(), short, checkpoint=Checkpoint(path, resume=False)).epochs == 2
     assert train_in_pieces(worker.pieces(), short, checkpoint=Checkpoint(path)).epochs == 2
+
+
+def test_more_epochs_or_more_patience_go_on_from_where_training_ended(tmp_path: Path) -> None:
+    """A path may be a string, and what comes after the end is what an uninterrupted training gives."""
+    long = replace(worker.CONFIG, lr=0.05)
+    for number, short in enumerate((replace(long, max_epochs=3), replace(long, patience=1))):
+        path = str(tmp_path / f"run{number}")
+        ended = train_in_pieces(worker.pieces(), short, checkpoint=Checkpoint(path))
+        assert ended.epochs == 3
+        resumed = train_in_pieces(worker.pieces(), long, checkpoint=Checkpoint(path))
+        whole = train_in_pieces(worker.pieces(), long)
+        assert torch.equal(resumed.history.train_loss, whole.history.train_loss)
+        assert (resumed.epochs, resumed.best_epoch) == (whole.epochs, whole.best_epoch)
+
+
+def test_a_training_that_ended_by_its_patience_stays_ended_with_more_epochs(tmp_path: Path) -> None:
+    config = replace(worker.CONFIG, max_epochs=100, patience=2, lr=0.05)
+    ended = train_in_pieces(worker.pieces(), config, checkpoint=Checkpoint(tmp_path / "run"))
+    seen: list[Progress] = []
+    more = replace(config, max_epochs=200)
+    again = train_in_pieces(
+        worker.pieces(), more, checkpoint=Checkpoint(tmp_path / "run"), progress=seen.append
+    )
+    assert not seen
+    assert again.epochs == ended.epochs == ended.best_epoch + 2
+    assert torch.equal(again.logits, ended.logits)
+
+
+def test_a_training_that_would_have_ended_before_its_checkpoint_is_refused(tmp_path: Path) -> None:
+    interrupted(tmp_path / "run")
+    fewer = replace(worker.CONFIG, max_epochs=3)
+    with pytest.raises(InputError, match="is of epoch 4, and by these settings training ends with epoch 3"):
+        train_in_pieces(worker.pieces(), fewer, checkpoint=Checkpoint(tmp_path / "run"))
+
+
+def test_the_first_process_decides_for_all_whether_to_go_on(tmp_path: Path) -> None:
+    interrupted(tmp_path / "first")
+    content = (tmp_path / "first").read_bytes()
+
+    class Second(Ranks):
+        def from_first(self, given: bytes | None) -> bytes | None:
+            assert given is None
+            return content
+
+    seen: list[Progress] = []
+    train_in_pieces(
+        worker.pieces(), worker.CONFIG, ranks=Second(torch.device("cpu"), rank=1), evaluation="halos",
+        checkpoint=Checkpoint(tmp_path / "second", resume=False), progress=seen.append,
+    )  # fmt: skip
+    assert seen[0].epoch == 5
+    assert not (tmp_path / "second").exists()
 
 
 def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -63,6 +64,6 @@ def test_modules_on_another_device(make: Callable[[], torch.nn.Module]) -> None:
 
 def test_sparse_features_become_dense_on_their_way_to_a_gpu() -> None:
     here = PIECES.training_piece(next(PIECES.steps(0))[0])
-    sparse = Piece(here.graph, here.x.to_dense().to_sparse_csr(), here.rows, here.nodes, here.labels)
+    sparse = replace(here, x=here.x.to_dense().to_sparse_csr())
     assert sparse.to("cpu") is sparse
     assert sparse.to(META).x.layout == torch.strided

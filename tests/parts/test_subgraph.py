@@ -63,6 +63,21 @@ def test_a_halo_is_all_within_its_hops_with_the_degrees_of_the_whole(
     )
 
 
+@given(problems.graphs_with_features(), st.integers(1, 4), st.data())
+def test_without_loops_at_the_rim_a_halo_is_induced_and_whole_up_to_the_last_hop(
+    problem: problems.Problem, hops: int, data: st.DataObject
+) -> None:
+    graph = problem.graph
+    nodes = data.draw(st.lists(st.integers(0, graph.num_nodes - 1), min_size=1, unique=True))
+    piece = with_halo(graph, nodes, hops, rim_loops=False)
+    closed = with_halo(graph, nodes, hops)
+    assert torch.equal(piece.nodes, closed.nodes)
+    assert torch.equal(piece.core, closed.core)
+    assert torch.equal(matrix(piece.graph), matrix(induced(graph, piece.nodes).graph))
+    before = torch.isin(piece.nodes, with_halo(graph, nodes, hops - 1).nodes)
+    torch.testing.assert_close(piece.graph.degree[before], graph.degree[piece.nodes[before]], **EXACT)
+
+
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 2.5, 4.0])
 @pytest.mark.parametrize("backend", ["fused", "torch", "dense"])
 def test_propagation_on_core_and_halo_is_exact(p: float, backend: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -51,7 +52,9 @@ def fit(
     max_epochs: Annotated[int, typer.Option(help="At most so many epochs a run.")] = 1000,
     patience: Annotated[int, typer.Option(help="Epochs without improvement that end a run.")] = 200,
     stop_by: Annotated[str, typer.Option(help="accuracy or loss, on the validation nodes.")] = "accuracy",
-    memory_budget: Annotated[float | None, typer.Option(help="GiB that training may take beside the data.")] = None,
+    memory_budget: Annotated[
+        float | None, typer.Option(help="GiB that training may take beside the data.")
+    ] = None,
     parts: Annotated[int | None, typer.Option(help="Train in pieces: cut into so many parts.")] = None,
     parts_per_batch: Annotated[int | None, typer.Option(help="Parts a piece.")] = None,
     graphs_per_batch: Annotated[
@@ -84,7 +87,7 @@ def fit(
         max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
-    settings.base("pgnn")  # refuses what has no meaning before anything is loaded
+    replace(settings.base("pgnn"), **settings.fixed)  # refuses what has no meaning before anything is loaded
 
     def load() -> tuple[GraphData, Split]:
         data = open_graph(graph, nodes=nodes, root=root)

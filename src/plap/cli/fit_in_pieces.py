@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,8 +29,10 @@ def piece_settings(
 ) -> PieceSettings | None:
     """What the flags say of training in pieces, None if nothing; ``others`` are flags that go without it."""
     from plap.fitting.settings import PieceSettings  # noqa: PLC0415
-    from plap.minibatch.distributed import started_by_torchrun  # noqa: PLC0415
+    from plap.minibatch.distributed import world_size  # noqa: PLC0415
+    from plap.minibatch.evaluation import check_place_of_evaluation  # noqa: PLC0415
 
+    processes = world_size()
     if parts is None and graphs_per_batch is None:
         needing = {
             "--parts-per-batch": parts_per_batch,
@@ -42,7 +45,7 @@ def piece_settings(
         for flag, value in needing.items():
             if value is not None:
                 raise InputError(f"{flag} goes with training in pieces: add --parts or --graphs-per-batch")
-        if started_by_torchrun():
+        if processes > 1:
             raise InputError("several processes can only train in pieces: add --parts or --graphs-per-batch")
         return None
     if parts is not None and graphs_per_batch is not None:
@@ -61,10 +64,11 @@ def piece_settings(
     ):
         if count is not None and count < 1:
             raise InputError(f"{flag} must be 1 or more, not {count}")
+    check_place_of_evaluation(evaluation)
     return PieceSettings(
         parts=parts,
         parts_per_batch=graphs_per_batch or parts_per_batch or 1,
-        pieces_per_step=pieces_per_step or int(os.environ.get("WORLD_SIZE", "1")),
+        pieces_per_step=pieces_per_step or processes,
         device=device,
         evaluation=evaluation,  # type: ignore[arg-type]
         checkpoint_every=checkpoint_every or 10,
@@ -83,17 +87,19 @@ def run_in_pieces(
 ) -> None:
     """Train with all processes; the first one shows progress, writes, and says what was found."""
     from plap.cli.fit import check_place, conclude, progress_bars  # noqa: PLC0415
-    from plap.fitting.in_pieces import compare_in_pieces, remove_checkpoints  # noqa: PLC0415
+    from plap.fitting.in_pieces import compare_in_pieces, first_checkpoint, remove_checkpoints  # noqa: PLC0415
     from plap.minibatch import join_ranks  # noqa: PLC0415
 
     place = Path(os.path.realpath(out))
-    checkpoints = place.with_name(f"{place.name}.checkpoints")
+    checkpoints = place.parent / f"{place.name}.checkpoints"
     with join_ranks(how.device) as ranks:
         if ranks.first:
             check_place(out)
         data, split = load()
         if ranks.first:
             check_place(out, data, settings)
+            if how.resume and not os.path.exists(first_checkpoint(checkpoints, settings)):
+                print(f"plap: no checkpoint in {checkpoints}, so training begins anew", file=sys.stderr)
         with progress_bars(quiet=quiet or as_json or not ranks.first) as announce:
             comparison = compare_in_pieces(data, split, settings, ranks, checkpoints, announce)
         if ranks.first:

@@ -17,30 +17,35 @@ from plap.errors import InputError
 from plap.fitting.comparison import Announce, Comparison, compare
 from plap.fitting.models import Fitted, checked
 from plap.fitting.settings import FitSettings, PieceSettings
-from plap.minibatch import Checkpoint, Pieces, Ranks, train_in_pieces
-from plap.minibatch.distributed import restarted_by_torchrun
+from plap.minibatch import Checkpoint, Pieces, Ranks, checkpoints, train_in_pieces
+from plap.minibatch.distributed import restart_count, run_id
+from plap.minibatch.evaluation import check_place_of_evaluation
 from plap.parts import partition
 from plap.training import RunConfig, RunResult, combine
 from plap.training.loop import Report
 
 _SUFFIX = ".checkpoint"
+_MARKER = "run-id"
+"""File beside the checkpoints that says whose they are."""
 
 
 @dataclass(frozen=True, eq=False)
 class TrainInPieces:
-    """Trains each kind of model with some seeds, one after another; checkpoints go into ``folder``."""
+    """Trains each kind of model with some seeds, one after another; checkpoints go into ``folder``.
+
+    With ``resume`` each goes on from its own, where there is one.
+    """
 
     pieces: Pieces
     settings: FitSettings
     how: PieceSettings
     ranks: Ranks
     folder: Path
+    resume: bool
 
     def __call__(self, key: str, progress: Report | None) -> Fitted:
         """Train the model of this name."""
-        config = self.settings.base(key)
-        if key == "pgnn":
-            config = replace(config, **self.settings.fixed)
+        config = _config(self.settings, key)
         runs = []
         for k in range(self.settings.seeds):
             report = _part(progress, k, self.settings.seeds)
@@ -52,9 +57,7 @@ class TrainInPieces:
 
     def _run(self, config: RunConfig, progress: Report | None) -> RunResult:
         checkpoint = Checkpoint(
-            self.folder / f"{config.model}-{config.seed}{_SUFFIX}",
-            self.how.checkpoint_every,
-            resume=self.how.resume or restarted_by_torchrun(),
+            _place(self.folder, config.model, config.seed), self.how.checkpoint_every, resume=self.resume
         )
         return train_in_pieces(
             self.pieces, config, ranks=self.ranks, evaluation=self.how.evaluation, checkpoint=checkpoint,
@@ -73,7 +76,9 @@ def compare_in_pieces(
     """Train the model and its rivals as ``settings.pieces`` says, without a search.
 
     Every rank calls this function with equal arguments. Label propagation, which takes the whole graph, is
-    left to the first.
+    left to the first, and so is the decision whether to go on from checkpoints: because ``settings.pieces``
+    says so, or because torchrun has started the same training anew. If not, what an earlier one left is
+    removed, last of all that comes before training: a call that is refused costs nobody a checkpoint.
 
     Parameters
     ----------
@@ -86,12 +91,16 @@ def compare_in_pieces(
     how = settings.pieces
     if how is None:
         raise InputError("settings.pieces must say how to train in pieces")
+    check_place_of_evaluation(how.evaluation)
+    _config(settings, "pgnn")  # refuses what has no meaning
     pieces = make_pieces(data, split, how, settings.seed, ranks)
-    if ranks.first and not how.resume and not restarted_by_torchrun():
+    resume = _agree_to_resume(folder, how, ranks)
+    if ranks.first and not resume:
         remove_checkpoints(folder)
+        checkpoints.write(folder / _MARKER, run_id().encode())
     if not ranks.first:
         settings = replace(settings, rivals=tuple(key for key in settings.rivals if key != "labels"))
-    train = TrainInPieces(pieces, settings, how, ranks, folder)
+    train = TrainInPieces(pieces, settings, how, ranks, folder, resume)
     return compare(data, split, settings, announce, train)
 
 
@@ -114,9 +123,38 @@ def make_pieces(data: GraphData, split: Split, how: PieceSettings, seed: int, ra
 def remove_checkpoints(folder: Path) -> None:
     """Remove what :func:`compare_in_pieces` left in its folder, and the folder if nothing else is in it."""
     with contextlib.suppress(OSError):
-        for path in folder.glob(f"*{_SUFFIX}"):
-            path.unlink()
+        for written in (_MARKER, f"*{_SUFFIX}"):  # first the marker: without it nobody goes on from the rest
+            for path in (*folder.glob(written), *folder.glob(f".{written}.*.part")):
+                path.unlink()
         folder.rmdir()
+
+
+def first_checkpoint(folder: Path, settings: FitSettings) -> Path:
+    """The one that a training by these settings writes before all others."""
+    return _place(folder, "pgnn", settings.seed)
+
+
+def _place(folder: Path, model: str, seed: int) -> Path:
+    return folder / f"{model}-{seed}{_SUFFIX}"
+
+
+def _config(settings: FitSettings, key: str) -> RunConfig:
+    return replace(settings.base(key), **(settings.fixed if key == "pgnn" else {}))
+
+
+def _agree_to_resume(folder: Path, how: PieceSettings, ranks: Ranks) -> bool:
+    """Whether to go on from checkpoints, as the first rank decides for all.
+
+    Torchrun's processes do so where they are of the same training, by its run id. One without a name is
+    taken for the same if torchrun has started processes anew, whichever machine's.
+    """
+    anew = ranks.most(restart_count()) > 0
+    resume = False
+    if ranks.first:
+        named = run_id() not in ("", "none")
+        ours = checkpoints.read(folder / _MARKER) == run_id().encode()
+        resume = how.resume or (ours and (named or anew))
+    return ranks.from_first(b"resume" if resume else None) is not None
 
 
 def _cut_once(data: GraphData, parts: int, seed: int, ranks: Ranks) -> Tensor:

@@ -23,7 +23,7 @@ State = dict[str, Tensor]
 class Checkpoint:
     """Where and how often to write checkpoints, and whether to go on from one that is there."""
 
-    path: Path
+    path: Path | str
     every: int = 10
     """Epochs between checkpoints; one more is written at the end."""
     resume: bool = True
@@ -33,6 +33,11 @@ class Checkpoint:
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise InputError(f"a checkpoint must be written every 1 or more epochs, not {self.every!r}")
 
+    @property
+    def file(self) -> Path:
+        """Where it is."""
+        return Path(self.path)
+
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
@@ -40,7 +45,6 @@ class Snapshot:
 
     history: Tensor
     """float64 [epochs, 3]: training loss, validation loss, validation score."""
-    best_epoch: int
     seconds: float
     state: State
     best: State
@@ -62,7 +66,6 @@ def encode(snapshot: Snapshot, digest: str) -> bytes:
     header = {
         "format": FORMAT,
         "digest": digest,
-        "best_epoch": snapshot.best_epoch,
         "seconds": snapshot.seconds,
         "tensors": _digest(tensors),
     }
@@ -92,7 +95,6 @@ def decode(content: bytes, digest: str, path: Path) -> Snapshot:
         groups.setdefault(group, {})[key] = value
     return Snapshot(
         history=tensors["history"],
-        best_epoch=header["best_epoch"],
         seconds=header["seconds"],
         state=groups["state"],
         best=groups["best"],

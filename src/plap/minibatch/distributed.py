@@ -48,6 +48,14 @@ class Ranks:
             dist.all_reduce(values)
         return values
 
+    def most(self, value: int) -> int:
+        """The largest of the processes' values, the same on each."""
+        if self.size == 1:
+            return value
+        values = torch.tensor([value], device=self.device)
+        dist.all_reduce(values, dist.ReduceOp.MAX)
+        return int(values)
+
     def wrap(self, module: torch.nn.Module) -> torch.nn.Module:
         """The module as DistributedDataParallel, where there is anybody to share gradients with."""
         if self.size == 1:
@@ -70,14 +78,38 @@ class Ranks:
         return values.cpu().numpy().tobytes()
 
 
-def started_by_torchrun() -> bool:
-    """Whether this is one of several processes that torchrun, or another launcher like it, has started."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+def world_size() -> int:
+    """How many processes torchrun, or another launcher like it, has started; 1 where there was none."""
+    return _number("WORLD_SIZE", 1)
 
 
-def restarted_by_torchrun() -> bool:
-    """Whether torchrun has started the processes anew because one of them had ended."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def restart_count() -> int:
+    """How often torchrun's agent on this machine has started its processes anew.
+
+    Every agent counts for itself: that of a machine that came later begins at 0, and where machines join or
+    leave, none of them counts.
+    """
+    return _number("TORCHELASTIC_RESTART_COUNT", 0)
+
+
+def run_id() -> str:
+    """What torchrun was told to call the training (--rdzv-id), the same on all machines at every restart.
+
+    "none" where torchrun was not told, empty without torchrun.
+    """
+    return os.environ.get("TORCHELASTIC_RUN_ID", "")
+
+
+def _number(name: str, least: int) -> int:
+    """A variable of the environment; ``least`` is also what it is when it is not there."""
+    text = os.environ.get(name, str(least))
+    try:
+        number = int(text)
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise InputError(f"the environment's {name} must be an integer of {least} or more, not {text!r}")
+    return number
 
 
 @contextmanager
@@ -100,7 +132,7 @@ def join_ranks(device: str | torch.device = "auto", patience: timedelta = PATIEN
     0 1 True
     """
     chosen = choose_device(device)
-    if not started_by_torchrun():
+    if world_size() == 1:
         yield Ranks(chosen)
         return
     backend = "nccl" if chosen.type == "cuda" else "gloo"

@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, get_args
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
+from plap.graph import Graph
 from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import hops_of, logits_of
 from plap.minibatch.objective import mean_loss_and_score, tally
-from plap.minibatch.pieces import Piece, Pieces
+from plap.minibatch.pieces import Halo, Piece, Pieces
 from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 
 EvaluateOn = Literal["auto", "halos", "whole"]
+
+_known: WeakKeyDictionary[Pieces, dict[tuple[Halo, int, int], bool]] = WeakKeyDictionary()
+"""What :func:`halos_are_less` found, so that models and seeds on the same pieces do not count again."""
+
+
+def check_place_of_evaluation(on: str) -> None:
+    """Refuse what is none of the places to evaluate on."""
+    if on not in get_args(EvaluateOn):
+        raise InputError(f"evaluation must be one of {', '.join(get_args(EvaluateOn))}, not {on!r}")
 
 
 class Evaluation:
@@ -39,8 +50,7 @@ class Evaluation:
     def __init__(
         self, pieces: Pieces, config: RunConfig, module: torch.nn.Module, ranks: Ranks, on: EvaluateOn
     ) -> None:
-        if on not in get_args(EvaluateOn):
-            raise InputError(f"evaluation must be one of {', '.join(get_args(EvaluateOn))}, not {on!r}")
+        check_place_of_evaluation(on)
         self._kind, self._module = find_model(config.model), module
         self._pieces, self._ranks = pieces, ranks
         self._hops = hops_of(config, module)
@@ -88,15 +98,73 @@ class Evaluation:
 
     def _halos(self, wanted: Tensor) -> Iterator[Piece]:
         assert self._hops is not None
-        for nodes in self._ranks.own(self._pieces.groups()):
-            chosen = nodes[wanted[nodes]]
-            if chosen.numel():
-                yield self._pieces.exact_piece(chosen, self._hops)
+        for nodes in _cores(self._pieces, self._ranks, wanted):
+            yield self._pieces.exact_piece(nodes, self._hops)
 
     def _halos_are_less(self) -> bool:
+        """Whether they are on every rank; what one rank knows already, another may have to count."""
         if self._hops is None:
             return False
-        work = sum(piece.graph.num_nodes + piece.graph.num_entries for piece in self._halos(self._validation))
-        whole = self._pieces.graph.num_nodes + self._pieces.graph.num_entries
-        too_much = torch.tensor([float(work >= whole)], device=self._ranks.device)
-        return self._ranks.total(too_much).item() == 0
+        known = _known.setdefault(self._pieces, {})
+        key = (self._hops, self._ranks.rank, self._ranks.size)
+        if key not in known:
+            known[key] = halos_are_less(self._pieces, self._hops, self._ranks)
+        return self._ranks.most(int(not known[key])) == 0
+
+
+def halos_are_less(pieces: Pieces, halo: Halo, ranks: Ranks) -> bool:
+    """Whether this rank's validation nodes with their halos are fewer nodes and entries than the whole graph.
+
+    Nothing is cut out, and counting ends where the whole graph is reached.
+    """
+    left = pieces.graph.num_nodes + pieces.graph.num_entries
+    for nodes in _cores(pieces, ranks, pieces.split.val):
+        left -= halo_size(pieces.graph, nodes, halo)
+        if left <= 0:
+            return False
+    return True
+
+
+def halo_size(graph: Graph, nodes: Tensor, halo: Halo) -> int:
+    """Nodes and stored entries of these nodes with their halo, as :func:`plap.parts.with_halo` builds it.
+
+    Examples
+    --------
+    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)])
+    >>> halo_size(path, torch.tensor([0]), Halo(2, rim_loops=False))  # nodes 0, 1, 2 and two edges
+    7
+    """
+    inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+    inside[nodes] = True
+    rim, within = nodes, 0
+    for _ in range(halo.hops):
+        _, column = _entries(graph, rim)
+        within += column.shape[0]  # all of them stay: what they lead to comes in
+        reached = torch.zeros_like(inside)
+        reached[column] = True
+        rim = (reached & ~inside).nonzero().squeeze(1)
+        inside[rim] = True
+    row, column = _entries(graph, rim)
+    stays = inside[column]
+    loops = torch.zeros_like(inside)
+    if halo.rim_loops:
+        loops[row[~stays]] = True
+        loops[row[row == column]] = False  # one that is there already takes up the weight
+    return int(inside.sum()) + within + int(stays.sum()) + int(loops.sum())
+
+
+def _cores(pieces: Pieces, ranks: Ranks, wanted: Tensor) -> Iterator[Tensor]:
+    """The wanted nodes of each group of parts that is this rank's."""
+    for nodes in ranks.own(pieces.groups()):
+        chosen = nodes[wanted[nodes]]
+        if chosen.numel():
+            yield chosen
+
+
+def _entries(graph: Graph, nodes: Tensor) -> tuple[Tensor, Tensor]:
+    """Row and column of each stored entry of these rows."""
+    start = graph.indptr[nodes].long()
+    count = graph.indptr[nodes + 1].long() - start
+    row = nodes.repeat_interleave(count)
+    shift = (start - (count.cumsum(0) - count)).repeat_interleave(count)
+    return row, graph.indices[torch.arange(row.shape[0], device=row.device) + shift].long()

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.minibatch.pieces import Piece
-from plap.training.catalogue import ModelKind
+from plap.minibatch.pieces import Halo, Piece
+from plap.training.catalogue import ModelKind, find_model
 from plap.training.config import RunConfig
 
 
@@ -19,7 +19,7 @@ def logits_of(kind: ModelKind, module: torch.nn.Module, piece: Piece) -> Tensor:
     x = piece.x if takes_sparse or piece.x.layout == torch.strided else piece.x.to_dense()
     if kind.takes == "graph":
         logits = module(x, piece.graph)
-    elif bool((piece.graph.weight != 1).any()):
+    elif piece.weighted:
         logits = module(x, piece.graph.edge_index, edge_weight=piece.graph.weight.to(x.dtype))
     else:
         logits = module(x, piece.graph.edge_index)
@@ -28,16 +28,20 @@ def logits_of(kind: ModelKind, module: torch.nn.Module, piece: Piece) -> Tensor:
     return logits.index_select(0, piece.rows)
 
 
-def hops_of(config: RunConfig, module: torch.nn.Module) -> int | None:
+def hops_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
     """How far a node can be and still count, so that a halo of so many hops is exact; None: not known.
 
-    A module of a user's own says it by an attribute ``hops``.
+    A module of a user's own says it by an attribute ``hops``: its steps of message passing, and one more if
+    it takes a graph and adds self-loops to it. One that takes an ``edge_index`` gets no self-loops at the
+    rim, which would have to be weighted, but one hop more: so all nodes whose messages count have all their
+    neighbours, whatever is computed of these.
     """
     rule = _HOPS.get(config.model)
-    if rule is not None:
-        return rule(config)
-    hops = getattr(module, "hops", None)
-    return hops if isinstance(hops, int) and hops >= 0 else None
+    hops = getattr(module, "hops", None) if rule is None else rule(config)
+    if not isinstance(hops, int) or hops < 0:
+        return None
+    takes_loops = find_model(config.model).takes == "graph"
+    return Halo(hops if takes_loops else hops + 1, rim_loops=takes_loops)
 
 
 # GCN's normalisation adds a self-loop to every node, which needs one hop more than there are steps.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -34,6 +34,8 @@ class Piece:
     """The same, numbered as in the whole graph."""
     labels: Tensor
     """[T], or [T, L] for several labels a node."""
+    weighted: bool
+    """Whether the whole graph is: a model is called in the same way on all of its pieces."""
 
     def to(self, device: torch.device | str) -> Piece:
         """The piece on another device; sparse features become dense on their way to a GPU.
@@ -44,11 +46,22 @@ class Piece:
         if torch.device(device) == self.graph.device:
             return self
         x = self.x.to(device)
-        return Piece(
-            self.graph.to(device),
-            x if x.layout == torch.strided else x.to_dense(),
-            *(value.to(device, non_blocking=True) for value in (self.rows, self.nodes, self.labels)),
+        return replace(
+            self,
+            graph=self.graph.to(device),
+            x=x if x.layout == torch.strided else x.to_dense(),
+            rows=self.rows.to(device, non_blocking=True),
+            nodes=self.nodes.to(device, non_blocking=True),
+            labels=self.labels.to(device, non_blocking=True),
         )
+
+
+class Halo(NamedTuple):
+    """What has to surround nodes for predictions of them to be exact."""
+
+    hops: int
+    rim_loops: bool
+    """Whether self-loops stand for the edges that lead out, see :func:`plap.parts.with_halo`."""
 
 
 class Share(NamedTuple):
@@ -107,6 +120,7 @@ class Pieces:
     ) -> None:
         check_labels(y, split, graph.num_nodes)
         self.graph, self.y, self.split = graph, y, split
+        self._weighted = bool((graph.weight != 1).any())
         self.x = make_inputs(graph, x, torch.float32, adjacency=False).matrix
         self.num_classes = count_classes(y, [split], num_classes)
         self.multilabel = y.ndim == 2
@@ -169,16 +183,16 @@ class Pieces:
         piece = induced(self.graph, share.nodes)
         return self._made(piece, self.split.train[piece.nodes])
 
-    def exact_piece(self, nodes: Tensor, hops: int) -> Piece:
-        """These nodes with a halo of so many hops."""
-        piece = with_halo(self.graph, nodes, hops)
+    def exact_piece(self, nodes: Tensor, halo: Halo) -> Piece:
+        """These nodes with their halo."""
+        piece = with_halo(self.graph, nodes, halo.hops, rim_loops=halo.rim_loops)
         return self._made(piece, piece.core)
 
     def whole(self, nodes: Tensor) -> Piece:
         """The whole graph, and these nodes."""
-        return Piece(self.graph, self.x, nodes, nodes, self.y[nodes])
+        return Piece(self.graph, self.x, nodes, nodes, self.y[nodes], self._weighted)
 
     def _made(self, piece: Subgraph, wanted: Tensor) -> Piece:
         rows = wanted.nonzero().squeeze(1)
         nodes = piece.nodes[rows]
-        return Piece(piece.graph, piece.rows(self.x), rows, nodes, self.y[nodes])
+        return Piece(piece.graph, piece.rows(self.x), rows, nodes, self.y[nodes], self._weighted)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from plap.errors import InputError
 from plap.minibatch import checkpoints
 from plap.minibatch.checkpoints import Checkpoint, Snapshot, State
 from plap.minibatch.devices import choose_device
@@ -19,6 +20,9 @@ from plap.minibatch.pieces import Pieces
 from plap.minibatch.steps import Stepper
 from plap.training import History, Progress, RunConfig, RunResult, build_module
 from plap.training.interrupts import Interrupts
+
+_UNTIL_WHEN = ("max_epochs", "patience")
+"""Fields of a configuration that say when training ends, and change no epoch of it."""
 
 
 def train_in_pieces(
@@ -91,8 +95,8 @@ class _Run:
         self._best = self._state()
         self._seconds = 0.0
         self.interrupted = False
-        self._digest = f"{json.dumps(config.to_dict(), sort_keys=True)} {pieces.digest}" if checkpoint else ""
-        if checkpoint is not None and checkpoint.resume:
+        if checkpoint is not None:
+            self._digest = _digest(pieces, config)
             self._resume(checkpoint)
 
     @property
@@ -117,9 +121,8 @@ class _Run:
         also = torch.stack([total, torch.full_like(total, float(interrupts.pending))])
         val_loss, val_score, (train_loss, pending) = self._evaluation.validate(also)
         self.interrupted = pending > 0
-        self._history.append((train_loss / count, val_loss, val_score))
-        if self._is_best():
-            self._best_epoch, self._best = len(self._history), self._state()
+        if self._note(train_loss / count, val_loss, val_score):
+            self._best = self._state()
         self._seconds += time.perf_counter() - begin
         self._save()
 
@@ -149,6 +152,14 @@ class _Run:
             interrupted=self.interrupted and not self.over,
         )
 
+    def _note(self, train_loss: float, val_loss: float, val_score: float) -> bool:
+        """Add an epoch to the history; returns whether it is the best so far."""
+        self._history.append((train_loss, val_loss, val_score))
+        best = self._is_best()
+        if best:
+            self._best_epoch = len(self._history)
+        return best
+
     def _is_best(self) -> bool:
         """Whether the last epoch is better than all before it."""
         _, loss, score = self._history[-1]
@@ -172,25 +183,37 @@ class _Run:
             return
         snapshot = Snapshot(
             history=torch.tensor(self._history, dtype=torch.float64),
-            best_epoch=self._best_epoch,
             seconds=self._seconds,
             state=self._state(),
             best=self._best,
             moments=checkpoints.optimizer_state(self._stepper.optimizer, self._stepper.names),
         )
-        checkpoints.write(self._checkpoint.path, checkpoints.encode(snapshot, self._digest))
+        checkpoints.write(self._checkpoint.file, checkpoints.encode(snapshot, self._digest))
 
     def _resume(self, checkpoint: Checkpoint) -> None:
-        content = checkpoints.read(checkpoint.path) if self._ranks.first else None
-        content = self._ranks.from_first(content)
+        """Go on from what the first rank has, if it is to go on; it alone decides for all."""
+        asked = self._ranks.first and checkpoint.resume
+        content = self._ranks.from_first(checkpoints.read(checkpoint.file) if asked else None)
         if content is None:
             return
-        snapshot = checkpoints.decode(content, self._digest, checkpoint.path)
+        snapshot = checkpoints.decode(content, self._digest, checkpoint.file)
+        for losses in snapshot.history.tolist():
+            if self.over:
+                raise InputError(
+                    f"the checkpoint {checkpoint.file} is of epoch {len(snapshot.history)}, and by these "
+                    f"settings training ends with epoch {len(self._history)}; start without resuming"
+                )
+            self._note(*losses)
         self._module.load_state_dict(snapshot.state)
         checkpoints.load_optimizer_state(self._stepper.optimizer, self._stepper.names, snapshot.moments)
-        self._history = [(a, b, c) for a, b, c in snapshot.history.tolist()]
-        self._best_epoch, self._seconds = snapshot.best_epoch, snapshot.seconds
+        self._seconds = snapshot.seconds
         self._best = {name: value.to(self._ranks.device) for name, value in snapshot.best.items()}
+
+
+def _digest(pieces: Pieces, config: RunConfig) -> str:
+    """What an epoch depends on; a training that is resumed may end sooner or later than it was going to."""
+    fields = {name: value for name, value in config.to_dict().items() if name not in _UNTIL_WHEN}
+    return f"{json.dumps(fields, sort_keys=True)} {pieces.digest}"
 
 
 def _columns(history: list[tuple[float, float, float]]) -> tuple[Tensor, ...]:

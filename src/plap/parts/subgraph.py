@@ -65,7 +65,7 @@ def induced(graph: Graph, nodes: Any) -> Subgraph:
     return Subgraph(_cut_out(graph, nodes).graph, nodes, torch.ones_like(nodes, dtype=torch.bool))
 
 
-def with_halo(graph: Graph, nodes: Any, hops: int) -> Subgraph:
+def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) -> Subgraph:
     """These nodes, everything within ``hops`` edges of them, and every degree as in the whole graph.
 
     What a model computes on the subgraph is then exact at ``core``: ``hops=K`` for K steps of
@@ -76,11 +76,16 @@ def with_halo(graph: Graph, nodes: Any, hops: int) -> Subgraph:
     degrees there are right, which the neighbours' messages depend on, and a hop is saved that would only
     bring them.
 
+    A model that knows edges but no weights cannot take such loops. ``rim_loops=False`` leaves them out:
+    neighbours and degrees are then those of the whole graph at all nodes but the last hop's, so one hop more
+    than the model has steps is exact.
+
     Parameters
     ----------
     graph : Graph
     nodes : integers without repetition, or a boolean mask of shape [N]
     hops : int
+    rim_loops : bool
 
     Examples
     --------
@@ -104,7 +109,8 @@ def with_halo(graph: Graph, nodes: Any, hops: int) -> Subgraph:
     everything = inside.nonzero().squeeze(1)
     inside.zero_()[core] = True
     piece = _cut_out(graph, everything)
-    return Subgraph(_with_loops(piece.graph, piece.lost), everything, inside[everything])
+    closed = _with_loops(piece.graph, piece.lost) if rim_loops else piece.graph
+    return Subgraph(closed, everything, inside[everything])
 
 
 class _Piece(NamedTuple):
