@@ -7,7 +7,7 @@ READY  := $(VENV)/.ready
 # Threads that sleep while they wait do not hold each other up on a busy machine.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all lint bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/plap demo
@@ -25,6 +25,13 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/plap bench propagation --json-out benchmarks/propagation.json
+	$(BIN)/plap bench solve --json-out benchmarks/solve.json
+
+# Takes about an hour, 7 GiB, and the benchmark data sets in $PLAP_DATA.
+bench-scale: $(READY)
+	$(BIN)/plap bench scale --json-out benchmarks/scale.json
+	$(BIN)/plap bench ddp-scaling --json-out benchmarks/ddp_scaling.json
+	$(BIN)/plap bench parts --json-out benchmarks/parts.json
 
 # PyTorch goes in by its pinned version before anything else may ask for a range of it.
 $(READY): requirements.txt pyproject.toml
