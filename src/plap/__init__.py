@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from plap import data, nn, parts
+from plap import data
 from plap.calculus import divergence, energy, gradient, objective, p_laplacian
 from plap.errors import InputError
 from plap.footprint import MemoryNeeded, memory_needed
@@ -12,7 +12,7 @@ from plap.propagation import aggregation_weights, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
-    from plap import insight, minibatch, spectral, training
+    from plap import insight, minibatch, nn, parts, spectral, training
     from plap.estimator import PGNNClassifier
 
 __version__ = "0.1.0"
@@ -46,10 +46,10 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs Numba, which takes a second, only when it is asked for."""
+    """Import what needs Numba or PyTorch's compiler, a second each, only when it is asked for."""
     import importlib  # noqa: PLC0415
 
-    if name in ("insight", "minibatch", "spectral", "training"):
+    if name in ("insight", "minibatch", "nn", "parts", "spectral", "training"):
         return importlib.import_module(f"plap.{name}")
     if name == "PGNNClassifier":
         return importlib.import_module("plap.estimator").PGNNClassifier
