@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -23,8 +24,13 @@ EFFORT = Effort(runs=3, grid="small", search_epochs=6, max_epochs=12, patience=1
 
 
 def children() -> list[psutil.Process]:
-    """Workers of this process: spawned Pythons, not Python's resource tracker."""
-    return [c for c in psutil.Process().children() if any("spawn_main" in part for part in c.cmdline())]
+    """Workers of this process: spawned Pythons, not Python's resource tracker, nor one just killed."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):  # a zombie is one, too
+            if any("spawn_main" in part for part in child.cmdline()):
+                found.append(child)
+    return found
 
 
 class KillsWorkers(LocalProcesses):
