@@ -23,23 +23,23 @@ RATE_IN_PARTS = 0.003
 """The gradient of a piece is noisier than the whole graph's, for which the rate is 0.01."""
 
 
-def run(root: str | None = None, epochs: int = 1000, names: tuple[str, ...] = SETS) -> dict[str, Any]:
+def run(root: str | None = None) -> dict[str, Any]:
     """Accuracy and activation memory, a row a data set and share of labels."""
     rows = []
-    for name in names:
+    for name in SETS:
         try:
             data = load(name, root)
         except plap.InputError as error:
             rows.append({"data": name, "skipped": str(error)})
             continue
-        rows += [_row(data, preset, epochs) for preset in ("sparse", "dense")]
+        rows += [_row(data, preset) for preset in ("sparse", "dense")]
     settings = {"parts": PARTS, "parts_per_batch": PER_BATCH, "seeds": SEEDS, "rate_in_parts": RATE_IN_PARTS}
     return {"torch": torch.__version__, "config": CONFIG.to_dict(), "settings": settings, "parts": rows}
 
 
-def _row(data: GraphData, preset: str, epochs: int) -> dict[str, Any]:
+def _row(data: GraphData, preset: str) -> dict[str, Any]:
     masks = split(data, preset=preset, seed=0)
-    configs = [replace(CONFIG, seed=seed, max_epochs=epochs) for seed in range(SEEDS)]
+    configs = [replace(CONFIG, seed=seed) for seed in range(SEEDS)]
     whole = train_runs(data.graph, data.x, data.y, configs, masks)
     pieces = Pieces.of_parts(data.graph, data.x, data.y, masks, PARTS, parts_per_batch=PER_BATCH)
     parts = [train_in_pieces(pieces, replace(config, lr=RATE_IN_PARTS)) for config in configs]

@@ -288,3 +288,9 @@ def graphs_with_features(draw: st.DrawFn, max_nodes: int = 10, max_channels: int
     for i, j in draw(st.lists(st.tuples(node, node), max_size=n)):
         x[i] = x[j]
     return Problem(graph, x)
+
+
+def entries_of(graph: Graph) -> dict[tuple[int, int], float]:
+    """The weight of every stored entry, by its two ends."""
+    source, target = graph.edge_index.tolist()
+    return dict(zip(zip(source, target, strict=True), graph.weight.tolist(), strict=True))

@@ -15,10 +15,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.edge_index import EdgeIndex
 
 from plap import Graph, InputError
+from problems import entries_of
 
 Edge = tuple[int, int]
 WeightedEdge = tuple[int, int, float]
@@ -55,11 +54,6 @@ def oracle(edges: list[WeightedEdge], rule: str, keep_loops: bool) -> Expected:
         places = [(s, t)] if s == t else [(s, t), (t, s)]
         both[s, t] = both[t, s] = RULES[rule]([directed[place] for place in places if place in directed])
     return Expected(both, loops, len(kept) - len(directed), one_way, True)
-
-
-def entries_of(graph: Graph) -> dict[Edge, float]:
-    source, target = graph.edge_index.tolist()
-    return dict(zip(zip(source, target, strict=True), graph.weight.tolist(), strict=True))
 
 
 def build(edges: list[WeightedEdge], n: int, rule: str = "max", loops: str = "drop") -> Graph:
@@ -247,35 +241,6 @@ def test_repr_says_what_happened() -> None:
     assert "1 self-loop" in repr(build([(0, 0, 1.0)], 1, loops="keep"))
 
 
-@pytest.mark.parametrize("form", ["coo", "csr", "csc", "lil", "dok", "bsr", "dia"])
-@pytest.mark.parametrize("make", [scipy.sparse.csr_array, scipy.sparse.csr_matrix])
-def test_scipy_formats(form: str, make: Callable[..., scipy.sparse.csr_array]) -> None:
-    dense = np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [1.0, 0.0, 5.0]])
-    graph = Graph.from_scipy(make(dense).asformat(form))
-    assert entries_of(graph) == {(0, 1): 2, (1, 0): 2, (1, 2): 3, (2, 1): 3, (0, 2): 1, (2, 0): 1}
-    assert graph.weight.dtype == torch.float64
-    assert graph.info.self_loops == 1
-
-
-@pytest.mark.parametrize("dtype", [bool, np.int8, np.int64, np.float32, np.longdouble])
-def test_scipy_value_types(dtype: type) -> None:
-    graph = Graph.from_scipy(scipy.sparse.coo_array(np.array([[0, 1], [1, 0]], dtype=dtype)))
-    assert graph.weight.tolist() == [1.0, 1.0]
-
-
-@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
-def test_torch_sparse_layouts(layout: torch.layout) -> None:
-    dense = torch.tensor([[0.0, 2.0], [3.0, 0.0]])
-    graph = Graph.from_torch_sparse(dense.to_sparse(layout=layout), symmetrize="mean")
-    assert entries_of(graph) == {(0, 1): 2.5, (1, 0): 2.5}
-
-
-def test_an_undirected_networkx_graph_is_undirected() -> None:
-    graph = Graph.from_networkx(networkx.path_graph(3), symmetrize="error")
-    assert not graph.info.symmetrized
-    assert graph.num_edges == 2
-
-
 def test_the_constructor_refuses_what_the_kernel_would_misread() -> None:
     graph = Graph.from_edges([(0, 1)])
     with pytest.raises(
@@ -284,35 +249,6 @@ def test_the_constructor_refuses_what_the_kernel_would_misread() -> None:
         replace(graph, indices=graph.indices.long())
     with pytest.raises(ValueError, match="indices and weight must have one number an entry each"):
         replace(graph, weight=graph.weight[:1])
-
-
-def test_networkx_kinds() -> None:
-    plain = networkx.Graph([("a", "b", {"weight": 4.0}), ("b", "c")])
-    plain.add_node("alone")
-    graph = Graph.from_networkx(plain)
-    assert entries_of(graph) == {(0, 1): 4.0, (1, 0): 4.0, (1, 2): 1.0, (2, 1): 1.0}
-    assert graph.num_nodes == 4
-    assert set(Graph.from_networkx(plain, weight=None).weight.tolist()) == {1.0}
-    directed = networkx.DiGraph(
-        [("a", "b", {"cost": 4.0}), ("b", "a", {"cost": 2.0}), ("b", "c", {"cost": 6.0})]
-    )
-    mean = Graph.from_networkx(directed, "cost", symmetrize="mean")
-    assert entries_of(mean) == {(0, 1): 3.0, (1, 0): 3.0, (1, 2): 6.0, (2, 1): 6.0}
-    multi = networkx.MultiGraph([(0, 1, {"weight": 1.0}), (0, 1, {"weight": 5.0}), (1, 1, {"weight": 2.0})])
-    summed = Graph.from_networkx(multi, symmetrize="sum")
-    assert entries_of(summed) == {(0, 1): 6.0, (1, 0): 6.0}
-    assert (summed.info.duplicates, summed.info.self_loops) == (2, 1)  # each direction of the double edge
-
-
-def test_pyg_data() -> None:
-    index = torch.tensor([[0, 1], [1, 2]])
-    graph = Graph.from_pyg(Data(edge_index=index, num_nodes=5))
-    assert (graph.num_nodes, graph.num_edges) == (5, 2)
-    weighted = Graph.from_pyg(Data(edge_index=index, edge_weight=torch.tensor([2.0, 3.0]), num_nodes=3))
-    assert weighted.weight.tolist() == [2, 2, 3, 3]
-    assert Graph.from_edge_index(EdgeIndex([[0, 1], [1, 2]]), num_nodes=5).digest == graph.digest
-    with pytest.raises(InputError, match="edge_index is missing"):
-        Graph.from_pyg(Data(num_nodes=3))
 
 
 def test_devices() -> None:

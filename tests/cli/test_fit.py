@@ -17,17 +17,10 @@ import polars as pl
 import pytest
 
 import plap
+from command import run
 from plap.artifacts import load_metrics, load_model
-from plap.cli import main
 
 SMALL = ["--budget", "300", "--seeds", "2", "--max-epochs", "30", "--quiet"]
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["plap", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        main()
-    return int(stop.value.code or 0)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,9 +12,9 @@ import polars as pl
 import pytest
 import torch
 
+import command
 import plap
 from plap.artifacts import load_model
-from plap.cli import main
 from plap.insight import edge_trust, edges_once, load_members
 from plap.training import RunConfig
 
@@ -33,11 +32,8 @@ class Runner:
         self.monkeypatch, self.capsys = monkeypatch, capsys
 
     def __call__(self, *arguments: object) -> Outcome:
-        self.monkeypatch.setattr(sys, "argv", ["plap", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            main()
-        out, err = self.capsys.readouterr()
-        return Outcome(int(stop.value.code or 0), out, err)
+        code = command.run(self.monkeypatch, *arguments)
+        return Outcome(code, *self.capsys.readouterr())
 
 
 @pytest.fixture
@@ -65,10 +61,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     graph = write_folder(place / "mygraph")
     arguments = ["fit", graph, "-o", place / "out", "--no-tune", "--p", "1.5", "--seeds", "2", "--quiet"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["plap", *map(str, arguments), "--max-epochs", "30"])
-        with pytest.raises(SystemExit) as stop:
-            main()
-    assert not stop.value.code
+        assert command.run(patch, *arguments, "--max-epochs", "30") == 0
     return place
 
 

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from plap.cli import main
+from command import run
 from tiny_experiments import TINY, TWO_HOP, write_tiny_table
 
 Said = tuple[int, str, str]
@@ -20,12 +19,8 @@ def plap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: object) -> Said:
-        monkeypatch.setattr(sys, "argv", ["plap", "reproduce", *map(str, arguments)])
         capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        code = ended.value.code
-        return (code if isinstance(code, int) else 0), *capsys.readouterr()
+        return run(monkeypatch, "reproduce", *arguments), *capsys.readouterr()
 
     return call
 

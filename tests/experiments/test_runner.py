@@ -239,6 +239,12 @@ def test_what_another_process_has_stored_is_not_trained_again(tmp_path: Path) ->
     assert executor.jobs == []
 
 
+def forget_data() -> None:
+    """What was opened under a name that now stands for something else."""
+    for remembered in (protocol._load, protocol._open, execution._data_digest):
+        remembered.cache_clear()
+
+
 def test_sound_runs_on_one_graph_are_trained_together(monkeypatch: pytest.MonkeyPatch) -> None:
     together: list[int] = []
 
@@ -253,9 +259,7 @@ def test_sound_runs_on_one_graph_are_trained_together(monkeypatch: pytest.Monkey
     job = Job(Setting("sound", "texas", "dense"), "mlp", None, configs)
     records: list[Record] = []
     monkeypatch.setattr(protocol, "load", lambda name: load("csbm:phi=0.8,n=60,f=8,seed=1"))
-    protocol._load.cache_clear()
-    protocol._open.cache_clear()
-    execution._data_digest.cache_clear()
+    forget_data()
     execution.execute(job, records.append)
     assert sum(together) == 3
     assert len(together) < 3
@@ -264,9 +268,7 @@ def test_sound_runs_on_one_graph_are_trained_together(monkeypatch: pytest.Monkey
     for config in configs:
         execution.execute(replace(job, configs=(config,)), alone.append)
     assert equal_records(records, alone)
-    protocol._load.cache_clear()
-    protocol._open.cache_clear()
-    execution._data_digest.cache_clear()
+    forget_data()
 
 
 def test_wider_models_where_the_table_says_so() -> None:

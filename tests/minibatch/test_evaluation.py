@@ -11,10 +11,11 @@ from torch import Tensor
 import problems
 from plap.graph import Graph
 from plap.minibatch import Pieces, Ranks, evaluation
-from plap.minibatch.evaluation import Evaluation, halo_size, halos_are_less
-from plap.minibatch.forward import hops_of
+from plap.minibatch.evaluation import Evaluation, halos_are_less
+from plap.minibatch.forward import halo_of
 from plap.minibatch.pieces import Halo
 from plap.parts import with_halo
+from plap.parts.subgraph import halo_size
 from plap.training import RunConfig, build_module
 from tiny_training import Masks
 
@@ -54,7 +55,8 @@ def test_the_size_of_a_halo_is_that_of_the_graph_that_would_be_built(
 ) -> None:
     nodes = data.draw(st.sets(st.integers(0, problem.graph.num_nodes - 1), min_size=1))
     core = torch.tensor(sorted(nodes))
-    assert halo_size(problem.graph, core, halo) == built(problem.graph, core, halo)
+    size = halo_size(problem.graph, core, halo.hops, rim_loops=halo.rim_loops)
+    assert size == built(problem.graph, core, halo)
 
 
 @pytest.fixture
@@ -104,9 +106,9 @@ def test_counting_ends_at_the_size_of_the_whole_graph_and_is_done_once_a_number_
 ) -> None:
     counted: list[int] = []
 
-    def size(graph: Graph, nodes: Tensor, halo: Halo) -> int:
-        counted.append(halo.hops)
-        return halo_size(graph, nodes, halo)
+    def size(graph: Graph, nodes: Tensor, hops: int, *, rim_loops: bool) -> int:
+        counted.append(hops)
+        return halo_size(graph, nodes, hops, rim_loops=rim_loops)
 
     monkeypatch.setattr(evaluation, "halo_size", size)
     pieces = in_parts(GRAPHS["complete"], parts=10)
@@ -124,7 +126,7 @@ def test_what_is_known_of_pieces_goes_with_them() -> None:
     before = len(evaluation._known)
     pieces = in_parts(GRAPHS["path"])
     config = RunConfig(K=1)
-    assert hops_of(config, build_module(config, 3, 2)) == Halo(1, rim_loops=True)
+    assert halo_of(config, build_module(config, 3, 2)) == Halo(1, rim_loops=True)
     chosen(pieces, config)
     assert len(evaluation._known) == before + 1
     del pieces

@@ -13,7 +13,7 @@ from torch_geometric.nn import GATConv, GCNConv, GraphConv, SAGEConv
 import problems
 from plap.graph import Graph
 from plap.minibatch import Pieces, train_in_pieces
-from plap.minibatch.forward import hops_of, logits_of
+from plap.minibatch.forward import halo_of, logits_of
 from plap.minibatch.pieces import Halo
 from plap.training import ModelKind, RunConfig, build_module, catalogue, find_model, register_model
 from tiny_training import Masks
@@ -95,7 +95,7 @@ def on_the_whole(config: RunConfig, module: torch.nn.Module, cut: Pieces) -> Ten
 def test_halos_give_what_the_whole_graph_gives(model: str, graph: Graph) -> None:
     config, cut = RunConfig(model=model, p=1.5, K=2, hidden=8), pieces(graph)
     module = build_module(config, 5, 2).eval()
-    halo = hops_of(config, module)
+    halo = halo_of(config, module)
     assert halo is not None
     whole = on_the_whole(config, module, cut)
     torch.testing.assert_close(on_halos(config, module, cut, halo), whole, rtol=1e-5, atol=1e-6)

@@ -20,6 +20,17 @@ def is_path(dataset: str) -> bool:
     return os.sep in dataset or "/" in dataset
 
 
+def bare_name(dataset: str) -> str:
+    """A dataset's name without the folders before it.
+
+    Examples
+    --------
+    >>> bare_name("own/ours:r=0.5")
+    'ours:r=0.5'
+    """
+    return dataset.replace(os.sep, "/").rpartition("/")[2]
+
+
 def files_digest(dataset: str) -> str:
     """SHA-256 over the files of a dataset that is a path; empty for a benchmark, which never changes.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from plap.errors import InputError
 from plap.experiments.model_files import ModelFile, spec_of_file
 from plap.experiments.models import GridName, ModelSpec, find_model_spec
-from plap.experiments.own_files import files_digest
+from plap.experiments.own_files import bare_name, files_digest
 from plap.experiments.runs import Record, Run, Setting
 from plap.experiments.tables import Table
 from plap.training import RunConfig
@@ -199,9 +198,8 @@ def _names_of(dataset: str) -> set[str]:
     >>> sorted(_names_of("own/Ours:r=0.5"))
     ['ours', 'ours:r=0.5', 'own/ours', 'own/ours:r=0.5']
     """
-    base, colon, parameters = dataset.casefold().partition(":")
-    name = base.replace(os.sep, "/").rpartition("/")[2]
-    return {base + colon + parameters, base, name + colon + parameters, name}
+    names = (dataset.casefold(), bare_name(dataset.casefold()))
+    return {*names, *(name.partition(":")[0] for name in names)}
 
 
 def make_cells(table: Table, protocol: str, effort: Effort, selection: Selection) -> list[CellPlan]:

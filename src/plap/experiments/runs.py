@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import zlib
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from plap.experiments.model_files import ModelFile
+from plap.experiments.own_files import bare_name
 from plap.training import RunConfig
 
 _DEFAULTS = RunConfig().to_dict()
@@ -49,7 +49,7 @@ class Run:
         """Equal for equal runs, whatever table they are part of."""
         setting = asdict(self.setting)
         if self.setting.files_digest:  # wherever the files lie
-            setting["dataset"] = self.setting.dataset.replace(os.sep, "/").rpartition("/")[2]
+            setting["dataset"] = bare_name(self.setting.dataset)
         identity = {
             "setting": setting,
             "model": [self.model, self.code_digest],

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.graph import Graph
 from plap.minibatch.distributed import Ranks
-from plap.minibatch.forward import hops_of, logits_of
+from plap.minibatch.forward import halo_of, logits_of
 from plap.minibatch.objective import mean_loss_and_score, tally
 from plap.minibatch.pieces import Halo, Piece, Pieces
+from plap.parts.subgraph import halo_size
 from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 
@@ -53,8 +53,8 @@ class Evaluation:
         check_place_of_evaluation(on)
         self._kind, self._module = find_model(config.model), module
         self._pieces, self._ranks = pieces, ranks
-        self._hops = hops_of(config, module)
-        if on == "halos" and self._hops is None:
+        self._halo = halo_of(config, module)
+        if on == "halos" and self._halo is None:
             raise InputError(
                 f"how far model {config.model!r} sees is not known: evaluate it on the whole graph"
             )
@@ -97,18 +97,18 @@ class Evaluation:
             yield replace(self._whole, rows=rows, nodes=rows, labels=self._pieces.y[nodes].to(device))
 
     def _halos(self, wanted: Tensor) -> Iterator[Piece]:
-        assert self._hops is not None
+        assert self._halo is not None
         for nodes in _cores(self._pieces, self._ranks, wanted):
-            yield self._pieces.exact_piece(nodes, self._hops)
+            yield self._pieces.exact_piece(nodes, self._halo)
 
     def _halos_are_less(self) -> bool:
         """Whether they are on every rank; what one rank knows already, another may have to count."""
-        if self._hops is None:
+        if self._halo is None:
             return False
         known = _known.setdefault(self._pieces, {})
-        key = (self._hops, self._ranks.rank, self._ranks.size)
+        key = (self._halo, self._ranks.rank, self._ranks.size)
         if key not in known:
-            known[key] = halos_are_less(self._pieces, self._hops, self._ranks)
+            known[key] = halos_are_less(self._pieces, self._halo, self._ranks)
         return self._ranks.most(int(not known[key])) == 0
 
 
@@ -119,38 +119,10 @@ def halos_are_less(pieces: Pieces, halo: Halo, ranks: Ranks) -> bool:
     """
     left = pieces.graph.num_nodes + pieces.graph.num_entries
     for nodes in _cores(pieces, ranks, pieces.split.val):
-        left -= halo_size(pieces.graph, nodes, halo)
+        left -= halo_size(pieces.graph, nodes, halo.hops, rim_loops=halo.rim_loops)
         if left <= 0:
             return False
     return True
-
-
-def halo_size(graph: Graph, nodes: Tensor, halo: Halo) -> int:
-    """Nodes and stored entries of these nodes with their halo, as :func:`plap.parts.with_halo` builds it.
-
-    Examples
-    --------
-    >>> path = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)])
-    >>> halo_size(path, torch.tensor([0]), Halo(2, rim_loops=False))  # nodes 0, 1, 2 and two edges
-    7
-    """
-    inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-    inside[nodes] = True
-    rim, within = nodes, 0
-    for _ in range(halo.hops):
-        _, column = _entries(graph, rim)
-        within += column.shape[0]  # all of them stay: what they lead to comes in
-        reached = torch.zeros_like(inside)
-        reached[column] = True
-        rim = (reached & ~inside).nonzero().squeeze(1)
-        inside[rim] = True
-    row, column = _entries(graph, rim)
-    stays = inside[column]
-    loops = torch.zeros_like(inside)
-    if halo.rim_loops:
-        loops[row[~stays]] = True
-        loops[row[row == column]] = False  # one that is there already takes up the weight
-    return int(inside.sum()) + within + int(stays.sum()) + int(loops.sum())
 
 
 def _cores(pieces: Pieces, ranks: Ranks, wanted: Tensor) -> Iterator[Tensor]:
@@ -159,12 +131,3 @@ def _cores(pieces: Pieces, ranks: Ranks, wanted: Tensor) -> Iterator[Tensor]:
         chosen = nodes[wanted[nodes]]
         if chosen.numel():
             yield chosen
-
-
-def _entries(graph: Graph, nodes: Tensor) -> tuple[Tensor, Tensor]:
-    """Row and column of each stored entry of these rows."""
-    start = graph.indptr[nodes].long()
-    count = graph.indptr[nodes + 1].long() - start
-    row = nodes.repeat_interleave(count)
-    shift = (start - (count.cumsum(0) - count)).repeat_interleave(count)
-    return row, graph.indices[torch.arange(row.shape[0], device=row.device) + shift].long()

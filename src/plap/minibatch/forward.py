@@ -28,7 +28,7 @@ def logits_of(kind: ModelKind, module: torch.nn.Module, piece: Piece) -> Tensor:
     return logits.index_select(0, piece.rows)
 
 
-def hops_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
+def halo_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
     """How far a node can be and still count, so that a halo of so many hops is exact; None: not known.
 
     A module of a user's own says it by an attribute ``hops``: its steps of message passing, and one more if

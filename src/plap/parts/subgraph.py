@@ -98,19 +98,54 @@ def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) ->
     tensor([1., 2., 2.], dtype=torch.float64)
     """
     hops = check_count("hops", hops, 0)
-    frontier = core = _ascending(graph, nodes)
-    inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-    inside[core] = True
-    for _ in range(hops):
-        reached = torch.zeros_like(inside)
-        reached[graph.indices[_entries_of(graph.indptr, frontier).position].long()] = True
-        frontier = (reached & ~inside).nonzero().squeeze(1)
-        inside[frontier] = True
+    core = _ascending(graph, nodes)
+    inside = _reach(graph, core, hops).inside
     everything = inside.nonzero().squeeze(1)
     inside.zero_()[core] = True
     piece = _cut_out(graph, everything)
     closed = _with_loops(piece.graph, piece.lost) if rim_loops else piece.graph
     return Subgraph(closed, everything, inside[everything])
+
+
+def halo_size(graph: Graph, nodes: Tensor, hops: int, *, rim_loops: bool = True) -> int:
+    """Nodes and stored entries that :func:`with_halo` would have, without building it.
+
+    Examples
+    --------
+    >>> import plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4)])
+    >>> halo_size(path, torch.tensor([0]), 2, rim_loops=False)  # nodes 0, 1, 2 and two edges
+    7
+    """
+    inside, rim = _reach(graph, nodes, hops)
+    position, row = _entries_of(graph.indptr, rim)
+    column = graph.indices[position].long()
+    leads_out = ~inside[column]  # which only the rim's entries can
+    loops = torch.zeros_like(rim, dtype=torch.bool)
+    if rim_loops:
+        loops[row[leads_out]] = True
+        loops[row[rim[row] == column]] = False  # one that is there already takes up the weight
+    stored = int(graph.indptr.diff()[inside].sum()) - int(leads_out.sum())
+    return int(inside.sum()) + stored + int(loops.sum())
+
+
+class _Reach(NamedTuple):
+    inside: Tensor
+    """Which nodes are within so many hops, [N]."""
+    rim: Tensor
+    """Those of the last hop."""
+
+
+def _reach(graph: Graph, core: Tensor, hops: int) -> _Reach:
+    inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
+    inside[core] = True
+    rim = core
+    for _ in range(hops):
+        reached = torch.zeros_like(inside)
+        reached[graph.indices[_entries_of(graph.indptr, rim).position].long()] = True
+        rim = (reached & ~inside).nonzero().squeeze(1)
+        inside[rim] = True
+    return _Reach(inside, rim)
 
 
 class _Piece(NamedTuple):
