@@ -31,10 +31,10 @@ def test_a_step_on_another_device(model: str) -> None:
     module = build_module(config, PIECES.x.shape[1], PIECES.num_classes).to(META)
     there = piece()
     kind = find_model(model)
-    logits = logits_of(kind, module, there)
+    logits = logits_of(kind, module, there, 2)
     assert logits.device == META
     assert logits.shape == (there.rows.shape[0], 2)
-    loss = PieceLoss(kind, module)(there)
+    loss = PieceLoss(kind, module, 2)(there)
     loss.backward()
     assert all(value.grad is not None and value.grad.device == META for value in module.parameters())
     assert tally(logits, there.labels).device == META

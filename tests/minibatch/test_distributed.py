@@ -13,9 +13,7 @@ import pytest
 import torch
 
 import training_worker as worker
-from plap.errors import InputError
 from plap.minibatch import train_in_pieces
-from plap.minibatch.distributed import world_size
 
 WORKER = Path(worker.__file__)
 
@@ -44,13 +42,6 @@ def check(folder: Path, processes: int, alone: dict[str, Any]) -> None:
         for name, values in alone["history"].items():
             assert result["history"][name] == pytest.approx(values, abs=1e-4), name
         torch.testing.assert_close(torch.tensor(result["logits"]), alone["logits"], rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize("text", ["two", "0", "-1", ""])
-def test_a_number_of_processes_that_is_none_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", text)
-    with pytest.raises(InputError, match=f"WORLD_SIZE must be an integer of 1 or more, not '{text}'"):
-        world_size()
 
 
 def test_two_processes_train_as_one_does(alone: dict[str, Any], tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from torch.nn.functional import elu
 from torch_geometric.nn import GATConv, GCNConv, GraphConv, SAGEConv
 
 import problems
+from plap.errors import InputError
 from plap.graph import Graph
 from plap.minibatch import Pieces, train_in_pieces
 from plap.minibatch.forward import halo_of, logits_of
@@ -76,13 +77,13 @@ def on_halos(config: RunConfig, module: torch.nn.Module, cut: Pieces, halo: Halo
     for nodes in cut.groups():
         piece = cut.exact_piece(nodes, halo)
         assert piece.graph.num_nodes < 196
-        result[piece.nodes] = logits_of(find_model(config.model), module, piece)
+        result[piece.nodes] = logits_of(find_model(config.model), module, piece, 2)
     return result
 
 
 @torch.no_grad()
 def on_the_whole(config: RunConfig, module: torch.nn.Module, cut: Pieces) -> Tensor:
-    return logits_of(find_model(config.model), module, cut.whole(torch.arange(196)))
+    return logits_of(find_model(config.model), module, cut.whole(torch.arange(196)), 2)
 
 
 @pytest.mark.parametrize(
@@ -123,5 +124,21 @@ def test_a_piece_is_not_read_back_to_know_whether_it_is_weighted(model: str, gra
     config, cut = RunConfig(model=model), pieces(graph)
     module = build_module(config, 5, 2).to("meta")
     piece = cut.training_piece(next(cut.steps(0))[0]).to("meta")
-    logits = logits_of(find_model(model), module, piece)  # the meta device has no numbers to read
+    logits = logits_of(find_model(model), module, piece, 2)  # the meta device has no numbers to read
     assert logits.shape == (piece.rows.shape[0], 2)
+
+
+@pytest.mark.parametrize(
+    ("build", "graph", "message"),
+    [
+        (lambda c, i, o: TwoLayers(SAGEConv, -1, o), GRAPH, "a parameter without a shape"),
+        (lambda c, i, o: torch.nn.Identity(), GRAPH, "no parameter to train"),
+        (lambda c, i, o: TwoLayers(GCNConv, i, o), weighted_grid(), "takes no edge_weight"),
+        (lambda c, i, o: TwoLayers(GCNConv, i, o + 1), GRAPH, r"logits of shape \[\d+, 2\], not \[\d+, 3\]"),
+    ],
+    ids=["lazy", "nothing to train", "no weights", "too many classes"],
+)
+def test_a_module_that_cannot_be_trained_is_refused(build: Any, graph: Graph, message: str) -> None:
+    register_model(ModelKind("bad", build, takes="edge_index"))
+    with pytest.raises(InputError, match=f"model 'bad'.*{message}"):
+        train_in_pieces(pieces(graph), RunConfig(model="bad", max_epochs=1))

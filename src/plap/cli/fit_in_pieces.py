@@ -29,8 +29,8 @@ def piece_settings(
 ) -> PieceSettings | None:
     """What the flags say of training in pieces, None if nothing; ``others`` are flags that go without it."""
     from plap.fitting.settings import PieceSettings  # noqa: PLC0415
-    from plap.minibatch.distributed import world_size  # noqa: PLC0415
     from plap.minibatch.evaluation import check_place_of_evaluation  # noqa: PLC0415
+    from plap.minibatch.launcher import world_size  # noqa: PLC0415
 
     processes = world_size()
     if parts is None and graphs_per_batch is None:

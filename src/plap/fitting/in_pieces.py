@@ -18,8 +18,8 @@ from plap.fitting.comparison import Announce, Comparison, compare
 from plap.fitting.models import Fitted, checked
 from plap.fitting.settings import FitSettings, PieceSettings
 from plap.minibatch import Checkpoint, Pieces, Ranks, checkpoints, train_in_pieces
-from plap.minibatch.distributed import restart_count, run_id
 from plap.minibatch.evaluation import check_place_of_evaluation
+from plap.minibatch.launcher import restart_count, run_id
 from plap.parts import partition
 from plap.training import RunConfig, RunResult, combine
 from plap.training.loop import Report

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
 from plap.errors import InputError
+from plap.minibatch.launcher import local_rank
 from plap.training.seeding import seeded
 
 
@@ -34,7 +34,7 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
     if chosen.type == "cpu":
         return torch.device("cpu")
     count = torch.cuda.device_count()
-    index = int(os.environ.get("LOCAL_RANK", "0")) if chosen.index is None else chosen.index
+    index = local_rank() if chosen.index is None else chosen.index
     if index >= count:
         raise InputError(f"device cuda:{index} is not there: PyTorch sees {count} CUDA devices")
     return torch.device("cuda", index)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from plap.errors import InputError
 from plap.minibatch.devices import choose_device
+from plap.minibatch.launcher import world_size
 from plap.minibatch.meeting import fresh_store
 
 T = TypeVar("T")
@@ -76,40 +76,6 @@ class Ranks:
         values = torch.frombuffer(bytearray(content), dtype=torch.uint8).to(self.device)
         dist.broadcast(values, 0)
         return values.cpu().numpy().tobytes()
-
-
-def world_size() -> int:
-    """How many processes torchrun, or another launcher like it, has started; 1 where there was none."""
-    return _number("WORLD_SIZE", 1)
-
-
-def restart_count() -> int:
-    """How often torchrun's agent on this machine has started its processes anew.
-
-    Every agent counts for itself: that of a machine that came later begins at 0, and where machines join or
-    leave, none of them counts.
-    """
-    return _number("TORCHELASTIC_RESTART_COUNT", 0)
-
-
-def run_id() -> str:
-    """What torchrun was told to call the training (--rdzv-id), the same on all machines at every restart.
-
-    "none" where torchrun was not told, empty without torchrun.
-    """
-    return os.environ.get("TORCHELASTIC_RUN_ID", "")
-
-
-def _number(name: str, least: int) -> int:
-    """A variable of the environment; ``least`` is also what it is when it is not there."""
-    text = os.environ.get(name, str(least))
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise InputError(f"the environment's {name} must be an integer of {least} or more, not {text!r}")
-    return number
 
 
 @contextmanager

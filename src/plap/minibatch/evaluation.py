@@ -68,7 +68,7 @@ class Evaluation:
         self._module.eval()
         sums = torch.zeros(4, dtype=torch.float64, device=self._ranks.device)
         for piece in self._pieces_of(self._validation):
-            sums += tally(logits_of(self._kind, self._module, piece), piece.labels)
+            sums += tally(self._logits_of(piece), piece.labels)
         total = self._ranks.total(torch.cat([sums, also]))
         loss, score = mean_loss_and_score(total[:4])
         return loss, score, total[4:].tolist()
@@ -80,8 +80,11 @@ class Evaluation:
         everyone = torch.ones_like(self._validation)
         result = torch.zeros(everyone.shape[0], self._pieces.num_classes)
         for piece in self._pieces_of(everyone):
-            result[piece.nodes.cpu()] = logits_of(self._kind, self._module, piece).cpu()
+            result[piece.nodes.cpu()] = self._logits_of(piece).cpu()
         return self._ranks.total(result.to(self._ranks.device)).cpu()
+
+    def _logits_of(self, piece: Piece) -> Tensor:
+        return logits_of(self._kind, self._module, piece, self._pieces.num_classes)
 
     def _pieces_of(self, wanted: Tensor) -> Iterator[Piece]:
         """What this rank evaluates."""

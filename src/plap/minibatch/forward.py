@@ -7,13 +7,13 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from plap.errors import InputError
 from plap.minibatch.pieces import Halo, Piece
 from plap.training.catalogue import ModelKind, find_model
 from plap.training.config import RunConfig
+from plap.training.module_checks import check_logits
 
 
-def logits_of(kind: ModelKind, module: torch.nn.Module, piece: Piece) -> Tensor:
+def logits_of(kind: ModelKind, module: torch.nn.Module, piece: Piece, num_classes: int) -> Tensor:
     """Logits [T, L] of the wanted nodes of a piece."""
     takes_sparse = kind.sparse_features or kind.stacked is not None
     x = piece.x if takes_sparse or piece.x.layout == torch.strided else piece.x.to_dense()
@@ -23,9 +23,7 @@ def logits_of(kind: ModelKind, module: torch.nn.Module, piece: Piece) -> Tensor:
         logits = module(x, piece.graph.edge_index, edge_weight=piece.graph.weight.to(x.dtype))
     else:
         logits = module(x, piece.graph.edge_index)
-    if not isinstance(logits, Tensor) or logits.ndim != 2 or logits.shape[0] != piece.graph.num_nodes:
-        raise InputError(f"model {kind.name!r} must give logits of shape [N, L]")
-    return logits.index_select(0, piece.rows)
+    return check_logits(kind, logits, (piece.graph.num_nodes, num_classes)).index_select(0, piece.rows)
 
 
 def halo_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:

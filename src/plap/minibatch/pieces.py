@@ -120,7 +120,7 @@ class Pieces:
     ) -> None:
         check_labels(y, split, graph.num_nodes)
         self.graph, self.y, self.split = graph, y, split
-        self._weighted = bool((graph.weight != 1).any())
+        self.weighted = bool((graph.weight != 1).any())
         self.x = make_inputs(graph, x, torch.float32, adjacency=False).matrix
         self.num_classes = count_classes(y, [split], num_classes)
         self.multilabel = y.ndim == 2
@@ -190,9 +190,9 @@ class Pieces:
 
     def whole(self, nodes: Tensor) -> Piece:
         """The whole graph, and these nodes."""
-        return Piece(self.graph, self.x, nodes, nodes, self.y[nodes], self._weighted)
+        return Piece(self.graph, self.x, nodes, nodes, self.y[nodes], self.weighted)
 
     def _made(self, piece: Subgraph, wanted: Tensor) -> Piece:
         rows = wanted.nonzero().squeeze(1)
         nodes = piece.nodes[rows]
-        return Piece(piece.graph, piece.rows(self.x), rows, nodes, self.y[nodes], self._weighted)
+        return Piece(piece.graph, piece.rows(self.x), rows, nodes, self.y[nodes], self.weighted)

@@ -26,17 +26,18 @@ class PieceLoss(torch.nn.Module):
     gradient of each.
     """
 
-    def __init__(self, kind: ModelKind, module: torch.nn.Module) -> None:
+    def __init__(self, kind: ModelKind, module: torch.nn.Module, num_classes: int) -> None:
         super().__init__()
         self.module = module
-        self._kind = kind
+        self._kind, self._num_classes = kind, num_classes
 
     def forward(self, piece: Piece | None) -> Tensor:
         """The sum, a scalar."""
         nothing = torch.stack([0 * value.sum() for value in self.parameters() if value.requires_grad]).sum()
         if piece is None:
             return nothing
-        return nothing + node_losses(logits_of(self._kind, self.module, piece), piece.labels).sum()
+        logits = logits_of(self._kind, self.module, piece, self._num_classes)
+        return nothing + node_losses(logits, piece.labels).sum()
 
 
 class Stepper:
@@ -57,7 +58,7 @@ class Stepper:
 
     def __init__(self, pieces: Pieces, config: RunConfig, module: torch.nn.Module, ranks: Ranks) -> None:
         self._pieces, self._config, self._ranks = pieces, config, ranks
-        self._loss = ranks.wrap(PieceLoss(find_model(config.model), module))
+        self._loss = ranks.wrap(PieceLoss(find_model(config.model), module, pieces.num_classes))
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
         self.names = [name for name, _ in trained]
         self._parameters = [value for _, value in trained]

@@ -18,8 +18,9 @@ from plap.minibatch.distributed import Ranks
 from plap.minibatch.evaluation import EvaluateOn, Evaluation
 from plap.minibatch.pieces import Pieces
 from plap.minibatch.steps import Stepper
-from plap.training import History, Progress, RunConfig, RunResult, build_module
+from plap.training import History, Progress, RunConfig, RunResult, build_module, find_model
 from plap.training.interrupts import Interrupts
+from plap.training.module_checks import check_trainable
 
 _UNTIL_WHEN = ("max_epochs", "patience")
 """Fields of a configuration that say when training ends, and change no epoch of it."""
@@ -87,7 +88,9 @@ class _Run:
         self, pieces: Pieces, config: RunConfig, ranks: Ranks, on: EvaluateOn, checkpoint: Checkpoint | None
     ) -> None:
         self._pieces, self._config, self._ranks, self._checkpoint = pieces, config, ranks, checkpoint
-        self._module = build_module(config, pieces.x.shape[1], pieces.num_classes).to(ranks.device)
+        module = build_module(config, pieces.x.shape[1], pieces.num_classes)
+        check_trainable(find_model(config.model), module, weighted=pieces.weighted)
+        self._module = module.to(ranks.device)
         self._stepper = Stepper(pieces, config, self._module, ranks)
         self._evaluation = Evaluation(pieces, config, self._module, ranks, on)
         self._history: list[tuple[float, float, float]] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,12 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.func import functional_call
-from torch.nn.parameter import is_lazy
 
-from plap.errors import InputError
 from plap.training.catalogue import ModelKind
 from plap.training.inputs import Inputs
 from plap.training.masks import mask_keys
+from plap.training.module_checks import check_logits, check_trainable
 from plap.training.seeding import seeded
 from plap.training.stacked import Settings, StackedState, State
 
@@ -33,14 +31,10 @@ class SingleModule:
     """
 
     def __init__(self, kind: ModelKind, module: torch.nn.Module, inputs: Inputs, num_classes: int) -> None:
-        if any(is_lazy(value) for value in module.parameters()):
-            raise InputError(
-                f"model {kind.name!r} has a parameter without a shape: build it with in_channels"
-            )
-        if not any(value.requires_grad for value in module.parameters()):
-            raise InputError(f"model {kind.name!r} has no parameter to train")
-        self._name, self._module = kind.name, module.to(inputs.dtype)
-        self._arguments, self._keywords = _arguments(kind, module, inputs)
+        weighted = bool((inputs.graph.weight != 1).any())
+        check_trainable(kind, module, weighted=weighted)
+        self._kind, self._module = kind, module.to(inputs.dtype)
+        self._arguments, self._keywords = _arguments(kind, inputs, weighted)
         self._shape = (inputs.graph.num_nodes, num_classes)
         self._buffers = [name for name, value in module.named_buffers() if value.layout == torch.strided]
 
@@ -83,34 +77,21 @@ class SingleModule:
         self._module.train(epoch is not None)
         with seeded(int(mask_keys(settings.seeds, -1 if epoch is None else epoch, 0)[0])):
             result = functional_call(self._module, values | changed, self._arguments, self._keywords)
-        logits = self._checked(result)
+        logits = check_logits(self._kind, result, self._shape)
         if epoch is not None and all(bool(value.isfinite().all()) for value in changed.values()):
             for name, value in changed.items():
                 values[name].copy_(value)
         return logits.index_select(0, rows[0]).unsqueeze(0)
-
-    def _checked(self, logits: Any) -> Tensor:
-        if not isinstance(logits, Tensor) or logits.shape != self._shape:
-            got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-            raise InputError(f"model {self._name!r} must give logits of shape {list(self._shape)}, not {got}")
-        return logits
 
 
 def _with_axis(values: Iterable[tuple[str, Tensor]]) -> State:
     return {name: value.detach().clone().unsqueeze(0) for name, value in values}
 
 
-def _arguments(
-    kind: ModelKind, module: torch.nn.Module, inputs: Inputs
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(kind: ModelKind, inputs: Inputs, weighted: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
     x = inputs.matrix if kind.sparse_features else inputs.dense
     if kind.takes == "graph":
         return (x, inputs.graph), {}
-    if not bool((inputs.graph.weight != 1).any()):
+    if not weighted:
         return (x, inputs.edge_index), {}
-    parameters = inspect.signature(module.forward).parameters.values()
-    if not any(each.name == "edge_weight" or each.kind is each.VAR_KEYWORD for each in parameters):
-        raise InputError(
-            f"the graph is weighted, but the forward of model {kind.name!r} takes no edge_weight"
-        )
     return (x, inputs.edge_index), {"edge_weight": inputs.graph.weight.to(inputs.dtype)}
