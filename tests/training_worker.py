@@ -28,8 +28,8 @@ def history(result: RunResult) -> dict[str, list[float]]:
 
 def main(out: Path, evaluation: EvaluateOn, killed: str) -> None:
     def kill_once(state: Progress) -> None:
-        first_start = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-        if killed == os.environ["RANK"] and state.epoch == 5 and first_start:
+        if killed == os.environ["RANK"] and state.epoch == 5 and not (out / "killed").exists():
+            (out / "killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
     with join_ranks("cpu", timedelta(minutes=3)) as ranks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,12 +13,14 @@ import pytest
 import torch
 from torch_geometric.loader import DataLoader
 
+import dying_command
 import plap
 from command import run
 from plap.artifacts import load_metrics, load_model
 from plap.data.collections import load_collection
 from plap.minibatch import Pieces, pyg_graphs
 from plap.training import RunConfig, build_module
+from torchrun import torchrun
 
 SHORT = ["--max-epochs", "12", "--p", "1.5", "--K", "2", "--quiet"]
 
@@ -45,15 +46,6 @@ def collection(tmp_path: Path) -> Path:
     return tmp_path / "graphs"
 
 
-def torchrun(*arguments: str) -> None:
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--rdzv-backend=c10d"]
-    command += ["--rdzv-endpoint=127.0.0.1:0", "--monitor-interval=0.2", "-m", "plap", *arguments]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=400, check=False)
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.count("method") == 1  # one process speaks for all
-
-
 def test_two_processes_leave_what_one_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write_graph(tmp_path / "graph", seed=3)
@@ -69,7 +61,8 @@ def test_two_processes_leave_what_one_leaves(tmp_path: Path, monkeypatch: pytest
     ]
     one, two = tmp_path / "one", tmp_path / "two"
     assert run(monkeypatch, "fit", *flags, "-o", str(one)) == 0
-    torchrun("fit", *flags, "-o", str(two))
+    (said,) = torchrun("-m", "plap", "fit", *flags, "-o", str(two), processes=2)
+    assert said.count("method") == 1  # one process speaks for all
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "graph", "one", "two"]
     methods = [[method["name"] for method in load_metrics(out)["methods"]] for out in (one, two)]
     assert methods[0] == methods[1] == ["pGNN", "MLP", "label propagation"]
@@ -94,20 +87,8 @@ def test_resume_goes_on_where_a_killed_training_was(
         "-o",
         str(tmp_path / "out"),
     ]
-    script = f"""
-import os, signal, sys
-from plap.minibatch import checkpoints
-written = checkpoints.write
-def write_and_die(path, content):
-    written(path, content)
-    if path.suffix == ".checkpoint":
-        os.kill(os.getpid(), signal.SIGKILL)
-checkpoints.write = write_and_die
-sys.argv = ["plap", "fit", *{flags!r}]
-from plap.cli import main
-main()
-"""
-    killed = subprocess.run([sys.executable, "-c", script], timeout=400, check=False, capture_output=True)
+    dying = [sys.executable, dying_command.__file__, str(tmp_path), "fit", *flags]
+    killed = subprocess.run(dying, timeout=400, check=False, capture_output=True)
     assert killed.returncode == -9
     assert not (tmp_path / "out").exists()
     left = sorted(path.name for path in (tmp_path / "out.checkpoints").iterdir())
@@ -121,6 +102,24 @@ main()
     resumed = pl.read_csv(tmp_path / "out" / "predictions.csv")
     assert run(monkeypatch, "fit", *flags) == 0
     assert resumed.equals(pl.read_csv(tmp_path / "out" / "predictions.csv"))
+
+
+def test_two_machines_of_which_one_loses_its_process_leave_what_one_leaves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    write_graph(tmp_path / "graph", seed=3)
+    flags = [str(tmp_path / "graph"), *SHORT, "--parts", "4", "--pieces-per-step", "2"]
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert run(monkeypatch, "fit", *flags, "-o", str(one)) == 0
+    torchrun(
+        dying_command.__file__, str(tmp_path), "fit", *flags, "-o", str(two), "--checkpoint-every", "5",
+        agents=2, restarts=1,
+    )  # fmt: skip
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {"cache", "graph", "one", "two", "killed", "resumed"}
+    tables = [pl.read_csv(out / "predictions.csv")["probability_cat"].to_numpy() for out in (one, two)]
+    np.testing.assert_allclose(tables[0], tables[1], atol=1e-3)
 
 
 def test_resume_says_so_where_there_is_nothing_to_go_on_from(
