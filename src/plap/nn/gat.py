@@ -41,7 +41,8 @@ class GAT(torch.nn.Module):
 
     ``heads`` heads of ``hidden_channels`` units each, concatenated, ELU, then one head to the classes. A
     node attends to its neighbours and to itself. The weights of edges are taken and ignored, as attention
-    has no use for them.
+    has no use for them. On the CPU the sum over neighbours is a sparse product a head, which holds nothing of
+    size edges × channels and cannot be differentiated twice.
 
     Parameters
     ----------
@@ -65,7 +66,7 @@ class GAT(torch.nn.Module):
         self, in_channels: int, hidden_channels: int, out_channels: int, heads: int = 8, dropout: float = 0.6
     ) -> None:
         super().__init__()
-        from torch_geometric.nn import GATConv  # noqa: PLC0415  (slow to import)
+        from plap.nn.attention import AttentionConv  # noqa: PLC0415  (PyG is slow to import)
 
         self.dropout = dropout
         self._graph_of = GraphArgument(cached=True)
@@ -73,9 +74,9 @@ class GAT(torch.nn.Module):
         self.lin = FeatureLinear(in_channels, width, bias=False)
         start_as_pyg(self.lin)
         options = {"dropout": dropout, "add_self_loops": False}
-        self.conv1 = GATConv(width, hidden_channels, heads, **options)
+        self.conv1 = AttentionConv(width, hidden_channels, heads, **options)
         self.conv1.lin = torch.nn.Identity()  # self.lin takes its place
-        self.conv2 = GATConv(width, out_channels, **options)
+        self.conv2 = AttentionConv(width, out_channels, **options)
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
