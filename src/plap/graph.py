@@ -265,6 +265,11 @@ class Graph:
         return torch.stack([self.indices.long(), self.receivers()])
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether any edge has a weight other than 1."""
+        return bool((self.weight != 1).any())
+
+    @property
     def digest(self) -> str:
         """SHA-256 over structure and weights: equal graphs have equal digests, on every device."""
         sha = hashlib.sha256(f"plap.Graph/1 {self.num_nodes} {self.num_entries}".encode())
@@ -323,13 +328,12 @@ class Graph:
         if self.device.type == "meta":
             return f"Graph({self.num_nodes} nodes, meta)"
         isolated = int((self.indptr[1:] == self.indptr[:-1]).sum())
-        weighted = bool((self.weight != 1).any())
         kept = self.num_self_loops
         dropped = 0 if kept else self.info.self_loops
         parts = [
             f"{self.num_nodes} nodes",
             f"{self.num_edges} edges",
-            "weighted" if weighted else "unweighted",
+            "weighted" if self.is_weighted else "unweighted",
             f"{isolated} isolated" if isolated else "",
             f"{_plural(kept, 'self-loop')}" if kept else "",
             f"dropped {_plural(dropped, 'self-loop')}" if dropped else "",

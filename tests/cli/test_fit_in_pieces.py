@@ -18,7 +18,7 @@ import plap
 from command import run
 from plap.artifacts import load_metrics, load_model
 from plap.data.collections import load_collection
-from plap.minibatch import Pieces, pyg_graphs
+from plap.minibatch import pyg_graphs
 from plap.training import RunConfig, build_module
 from torchrun import torchrun
 
@@ -240,13 +240,6 @@ def test_a_number_of_processes_that_is_none_is_refused(
     monkeypatch.setenv("WORLD_SIZE", "two")
     assert run(monkeypatch, "fit", "csbm:phi=0.5", "-o", str(tmp_path / "out")) == 2
     assert "WORLD_SIZE must be an integer of 1 or more, not 'two'" in capsys.readouterr().err
-
-
-def test_one_part_is_the_whole_graph() -> None:
-    data = plap.data.csbm(phi=0.5, n=100, f=8, seed=1)
-    pieces = Pieces.of_parts(data.graph, data.x, data.y, plap.data.split(data), 1, cache=False)
-    ((share,),) = pieces.steps(0)
-    assert pieces.training_piece(share).graph.num_entries == data.graph.num_entries
 
 
 def test_several_processes_need_pieces(

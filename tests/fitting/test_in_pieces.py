@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from plap.fitting.in_pieces import compare_in_pieces, remove_checkpoints
 from plap.fitting.settings import FitSettings, PieceSettings
 from plap.minibatch import Ranks, join_ranks
 from plap.training import Progress
+from torchrun import free_port, outputs_of
 
 DATA = csbm(phi=0.5, n=60, f=8, seed=2)
 SPLIT = split(DATA)
@@ -130,11 +130,8 @@ def test_whoever_asks_goes_on_from_any(tmp_path: Path, monkeypatch: pytest.Monke
 def test_machines_that_counted_differently_go_on_together(tmp_path: Path) -> None:
     whole = train(tmp_path / "other", report=lambda _: None)
     cut_short(tmp_path / "checkpoints")
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = str(listener.getsockname()[1])
-    common = os.environ | {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    common |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+    common = os.environ | {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    common |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "PYTHONPATH": os.pathsep.join(sys.path)}
     started = [
         subprocess.Popen(
             [sys.executable, __file__, str(tmp_path / "checkpoints")],
@@ -143,14 +140,7 @@ def test_machines_that_counted_differently_go_on_together(tmp_path: Path) -> Non
         )
         for rank in ("0", "1")
     ]  # fmt: skip
-    try:
-        ended = [process.communicate(timeout=200) for process in started]
-    finally:
-        for process in started:
-            process.kill()
-    for process, (out, err) in zip(started, ended, strict=True):
-        assert process.returncode == 0, err[-4000:]
-        said = json.loads(out)
+    for said in map(json.loads, outputs_of(started)):
         assert said["epochs"] == WENT_ON
         ours = torch.tensor(said["probabilities"])
         torch.testing.assert_close(ours, whole.model.probabilities, rtol=1e-3, atol=1e-3)

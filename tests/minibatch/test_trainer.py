@@ -146,3 +146,10 @@ def test_a_model_that_does_not_say_how_far_it_sees_is_evaluated_on_the_whole_gra
     assert train_in_pieces(in_parts(), config).epochs == 1
     with pytest.raises(InputError, match="how far model 'gat' sees is not known"):
         train_in_pieces(in_parts(), config, evaluation="halos")
+
+
+def test_one_part_is_the_whole_graph() -> None:
+    data = csbm(phi=0.5, n=100, f=8, seed=1)
+    pieces = Pieces.of_parts(data.graph, data.x, data.y, split(data), 1, cache=False)
+    ((share,),) = pieces.steps(0)
+    assert pieces.training_piece(share).graph.digest == data.graph.digest

@@ -74,3 +74,10 @@ def test_other_devices_have_pygs_own() -> None:
     layer = AttentionConv(4, 3, heads=2, add_self_loops=False).to("meta")
     edges = torch.zeros(2, 5, dtype=torch.int64, device="meta")
     assert layer(torch.empty(6, 4, device="meta"), edges).device.type == "meta"
+
+
+def test_nodes_without_edges_may_be_added_later() -> None:
+    edges, alpha = torch.tensor([[0, 1], [1, 0]]), torch.ones(2, 1)
+    for nodes in (2, 4):
+        x = torch.arange(float(nodes)).reshape(nodes, 1, 1)
+        torch.testing.assert_close(weighted_sum(edges, alpha, x), textbook(edges, alpha, x))

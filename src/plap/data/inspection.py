@@ -103,7 +103,7 @@ def inspect_graph(data: GraphData) -> Inspection:
         source=data.provenance.source,
         nodes=graph.num_nodes,
         edges=graph.num_edges,
-        weighted=bool((graph.weight != 1).any()),
+        weighted=graph.is_weighted,
         isolated=int((entries == 0).sum()),
         components=components,
         largest_component=largest,

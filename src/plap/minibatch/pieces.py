@@ -120,7 +120,7 @@ class Pieces:
     ) -> None:
         check_labels(y, split, graph.num_nodes)
         self.graph, self.y, self.split = graph, y, split
-        self.weighted = bool((graph.weight != 1).any())
+        self.weighted = graph.is_weighted
         self.x = make_inputs(graph, x, torch.float32, adjacency=False).matrix
         self.num_classes = count_classes(y, [split], num_classes)
         self.multilabel = y.ndim == 2

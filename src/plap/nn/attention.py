@@ -46,7 +46,8 @@ def weighted_sum(edges: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
     >>> weighted_sum(edges, torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[[1.0]], [[10.0]]])).flatten()
     tensor([20., 31.])
     """
-    patterns = _PATTERNS.get(edges, lambda: _patterns(edges, x.shape[0]))
+    nodes = x.shape[0]
+    patterns = _PATTERNS.get(edges, lambda: _patterns(edges, nodes), nodes)
     result: Tensor = _WeightedSum.apply(patterns, alpha, x)  # type: ignore[no-untyped-call]
     return result
 

@@ -14,7 +14,7 @@ from plap.training.catalogue import ModelKind
 
 
 def check_trainable(kind: ModelKind, module: torch.nn.Module, *, weighted: bool) -> None:
-    """Refuse a module that has nothing to train, or cannot be called on a graph with or without weights."""
+    """Refuse a module that has nothing to train, or knows no weights where the graph has some."""
     if any(is_lazy(value) for value in module.parameters()):
         raise InputError(f"model {kind.name!r} has a parameter without a shape: build it with in_channels")
     if not any(value.requires_grad for value in module.parameters()):

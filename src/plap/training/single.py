@@ -31,7 +31,7 @@ class SingleModule:
     """
 
     def __init__(self, kind: ModelKind, module: torch.nn.Module, inputs: Inputs, num_classes: int) -> None:
-        weighted = bool((inputs.graph.weight != 1).any())
+        weighted = inputs.graph.is_weighted
         check_trainable(kind, module, weighted=weighted)
         self._kind, self._module = kind, module.to(inputs.dtype)
         self._arguments, self._keywords = _arguments(kind, inputs, weighted)
