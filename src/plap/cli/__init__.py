@@ -1,22 +1,80 @@
-"""The ``plap`` command: one module a subcommand; what is slow to import is imported inside them."""
+"""The ``plap`` command: flags → one call of the library → printing.
+
+Every subcommand is a module of its own. Only the one that is asked for is imported, so that ``plap --help``
+and ``plap report`` do not wait for what ``plap fit`` needs.
+"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, NamedTuple
 
 import typer
 
 from plap import __version__
-from plap.cli.bench import app as bench_app
-from plap.cli.data import data_app
-from plap.cli.demo import demo
-from plap.cli.fit import fit
-from plap.cli.inspect import inspect
-from plap.cli.predict import predict
-from plap.cli.report import report
-from plap.cli.reproduce import reproduce
 from plap.errors import InputError
+
+
+class _Entry(NamedTuple):
+    """A subcommand: where it is defined, and what the list of commands says about it."""
+
+    attribute: str
+    """The function of a command, or the Typer application of a group of commands."""
+    summary: str
+
+
+COMMANDS = {
+    "demo": _Entry("demo", "Fit a noisy heterophilic graph and compare pGNN with MLP, GCN and label propagation."),
+    "fit": _Entry("fit", "Find, train and judge a model for a graph with some labels."),
+    "predict": _Entry("predict", "Label the nodes of a graph with a model that plap fit found."),
+    "inspect": _Entry("inspect", "Describe a graph and whether its edges can help, or what a fitted model learned."),
+    "report": _Entry("report", "Show the scores of a finished fit and where its page is."),
+    "reproduce": _Entry("reproduce", "Run a table of the paper and show it beside the published numbers."),
+    "data": _Entry("data_app", "The benchmark data sets and their files."),
+    "bench": _Entry("bench_app", "Measure plap on this machine."),
+}
+"""By name, in the order of ``plap --help``; the module in this package has the same name."""
+
+
+def application(wanted: str | None = None) -> typer.Typer:
+    """The whole command line, of which only the subcommand ``wanted`` is imported.
+
+    The others are there by name and summary, for the list of commands and for "did you mean".
+    """
+    app = typer.Typer(
+        help="p-Laplacian graph neural networks: for graphs whose edges may lie.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+    )
+    app.callback()(_options)
+    for name, entry in COMMANDS.items():
+        if name != wanted:
+            app.command(name, help=entry.summary)(_not_loaded)
+            continue
+        loaded = getattr(import_module(f"plap.cli.{name}"), entry.attribute)
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=name)
+        else:
+            app.command(name)(loaded)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; a user's mistake ends in one sentence on stderr and exit code 2."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    wanted = next((word for word in given if not word.startswith("-")), None)
+    try:
+        application(wanted)(given)
+    except InputError as error:
+        print(f"plap: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _not_loaded() -> None:
+    raise AssertionError("a subcommand that was not asked for cannot be run")
 
 
 def _print_version(wanted: bool) -> None:
@@ -25,19 +83,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-app = typer.Typer(
-    help="p-Laplacian graph neural networks: for graphs whose edges may lie.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-)
-for command in (demo, fit, predict, inspect, report, reproduce):
-    app.command()(command)
-app.add_typer(data_app, name="data")
-app.add_typer(bench_app, name="bench")
-
-
-@app.callback()
 def _options(
     version: Annotated[
         bool,
@@ -45,12 +90,3 @@ def _options(
     ] = False,
 ) -> None:
     """p-Laplacian graph neural networks: for graphs whose edges may lie."""
-
-
-def main() -> None:
-    """Run the command line; a user's mistake ends in one sentence on stderr and exit code 2."""
-    try:
-        app()
-    except InputError as error:
-        print(f"plap: {error}", file=sys.stderr)
-        sys.exit(2)

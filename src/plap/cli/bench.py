@@ -15,10 +15,10 @@ import plap
 from plap.cli.output import check_writable, write_atomically
 from plap.errors import InputError
 
-app = typer.Typer(help="Measure plap on this machine.", no_args_is_help=True)
+bench_app = typer.Typer(help="Measure plap on this machine.", no_args_is_help=True)
 
 
-@app.command()
+@bench_app.command()
 def propagation(
     root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
     large: Annotated[bool, typer.Option("--large", help="Also a graph of 50 million entries.")] = False,
@@ -29,7 +29,7 @@ def propagation(
     _measure("propagation", json_out, as_json, with_large=large, root=root)
 
 
-@app.command()
+@bench_app.command()
 def solve(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
@@ -38,7 +38,7 @@ def solve(
     _measure("solve", json_out, as_json)
 
 
-@app.command()
+@bench_app.command()
 def scale(
     share: Annotated[
         float,
@@ -51,7 +51,7 @@ def scale(
     _measure("scale", json_out, as_json, share=share)
 
 
-@app.command()
+@bench_app.command()
 def parts(
     root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
@@ -61,7 +61,7 @@ def parts(
     _measure("parts", json_out, as_json, root=root)
 
 
-@app.command()
+@bench_app.command()
 def ddp_scaling(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
