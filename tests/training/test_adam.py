@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from plap.training.adam import StackedAdam
+from plap.training.adam import Moments, StackedAdam, _update, _update_natively
 
 LR = (0.01, 0.05, 0.001)
 DECAY = (0.0, 5e-4, 0.1)
@@ -61,3 +62,29 @@ def test_the_runs_that_are_kept_go_on_as_before() -> None:
         full.step([gradient])
         cut.step([gradient if number < 7 else gradient[keep]])
     assert torch.equal(cut.parameters[0], full.parameters[0][keep])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_the_step_of_other_devices_is_the_one_of_the_cpu(dtype: torch.dtype) -> None:
+    scalars = np.array([[0.0, 0.01, 0.3], [5e-4, 0.05, 0.3], [0.1, 0.001, -1.0]])
+    tensors = [torch.rand(3, 5, 4, generator=torch.Generator().manual_seed(k), dtype=dtype) for k in range(4)]
+    ours, theirs = ([value.clone() for value in tensors] for _ in range(2))
+    _update_natively(*ours, scalars)
+    _update(*theirs, scalars)
+    for one, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(one, other)
+    assert torch.equal(theirs[0][2], tensors[0][2])  # a run without a step keeps its parameters
+
+
+def test_a_state_that_is_loaded_goes_on_as_before() -> None:
+    rates, decay = torch.tensor(LR, dtype=torch.float64), torch.tensor(DECAY, dtype=torch.float64)
+    steps = gradients(torch.float32)
+    whole = StackedAdam([torch.ones(3, 5, 4)], rates, decay)
+    for gradient in steps[:10]:
+        whole.step([gradient])
+    resumed = StackedAdam([whole.parameters[0].clone()], rates, decay)
+    resumed.load_state([Moments(*(value.clone() for value in each)) for each in whole.state()])
+    for gradient in steps[10:]:
+        whole.step([gradient])
+        resumed.step([gradient])
+    assert torch.equal(whole.parameters[0], resumed.parameters[0])

@@ -6,15 +6,16 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
+from plap.training.adam import Moments, StackedAdam
 from plap.whole_file import write_whole
 
-FORMAT = "plap-checkpoint/1"
+FORMAT = "plap-checkpoint/2"
 
 State = dict[str, Tensor]
 
@@ -133,29 +134,15 @@ def _refuse(path: Path, problem: str) -> NoReturn:
     raise InputError(f"the checkpoint {path} cannot be used: {problem}") from None
 
 
-def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, State]:
-    """Moments and counts of an optimiser by the names of its parameters; empty before its first step."""
+def moments_by_name(optimizer: StackedAdam, names: list[str]) -> dict[str, State]:
+    """What Adam remembers, by kind of moment and name of parameter."""
     result: dict[str, State] = {}
-    for name, values in zip(names, _per_parameter(optimizer), strict=True):
-        for key, value in values.items():
-            result.setdefault(key, {})[name] = value
+    for name, moments in zip(names, optimizer.state(), strict=True):
+        for kind, value in moments._asdict().items():
+            result.setdefault(kind, {})[name] = value
     return result
 
 
-def load_optimizer_state(
-    optimizer: torch.optim.Optimizer, names: list[str], moments: dict[str, State]
-) -> None:
-    """Give back what :func:`optimizer_state` gave."""
-    if not moments:
-        return
-    content: dict[str, Any] = optimizer.state_dict()
-    content["state"] = {
-        k: {key: values[name] for key, values in moments.items()} for k, name in enumerate(names)
-    }
-    optimizer.load_state_dict(content)
-
-
-def _per_parameter(optimizer: torch.optim.Optimizer) -> list[dict[str, Tensor]]:
-    state = optimizer.state_dict()["state"]
-    count = sum(len(group["params"]) for group in optimizer.param_groups)
-    return [state.get(k, {}) for k in range(count)]
+def load_moments(optimizer: StackedAdam, names: list[str], moments: dict[str, State]) -> None:
+    """Give back what :func:`moments_by_name` gave."""
+    optimizer.load_state([Moments(*(moments[kind][name] for kind in Moments._fields)) for name in names])

@@ -14,6 +14,7 @@ from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import logits_of
 from plap.minibatch.objective import node_losses
 from plap.minibatch.pieces import Piece, Pieces, Share
+from plap.training.adam import StackedAdam
 from plap.training.catalogue import ModelKind, find_model
 from plap.training.config import RunConfig
 from plap.training.masks import mask_keys
@@ -62,13 +63,18 @@ class Stepper:
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
         self.names = [name for name, _ in trained]
         self._parameters = [value for _, value in trained]
-        self.optimizer = torch.optim.Adam(self._parameters, lr=config.lr, weight_decay=config.weight_decay)
+        self.optimizer = StackedAdam(
+            [value.detach().unsqueeze(0) for value in self._parameters],  # views: a step changes the module
+            torch.tensor([config.lr], dtype=torch.float64),
+            torch.tensor([config.weight_decay], dtype=torch.float64),
+        )
         self._buffers = [value for value in module.buffers() if value.layout == torch.strided]
 
     def step(self, epoch: int, shares: Sequence[Share]) -> Tensor:
         """Change the weights; returns the sum of this rank's losses, before the change."""
         self._loss.train()
-        self.optimizer.zero_grad(set_to_none=True)
+        for value in self._parameters:
+            value.grad = None
         before = [value.clone() for value in self._buffers]
         changes = [torch.zeros_like(value) for value in self._buffers]
         scale = self._ranks.size / sum(share.labelled for share in shares)  # ranks' gradients are averaged
@@ -83,9 +89,8 @@ class Stepper:
                 change.add_(value - start)
                 value.copy_(start)
         self._settle_buffers(changes, len(shares))
-        sums = [value.grad.double().sum() for value in self._parameters if value.grad is not None]
-        if bool(torch.stack(sums).isfinite().all()):
-            self.optimizer.step()
+        gradients = (torch.zeros_like(v) if v.grad is None else v.grad for v in self._parameters)
+        self.optimizer.step([gradient.unsqueeze(0) for gradient in gradients])
         return total
 
     def _loss_of(self, epoch: int, share: Share | None) -> Tensor:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,6 +21,7 @@ from plap.minibatch.steps import Stepper
 from plap.training import History, Progress, RunConfig, RunResult, build_module, find_model
 from plap.training.interrupts import Interrupts
 from plap.training.module_checks import check_trainable
+from plap.training.stopping import EarlyStopping
 
 _UNTIL_WHEN = ("max_epochs", "patience")
 """Fields of a configuration that say when training ends, and change no epoch of it."""
@@ -94,7 +95,7 @@ class _Run:
         self._stepper = Stepper(pieces, config, self._module, ranks)
         self._evaluation = Evaluation(pieces, config, self._module, ranks, on)
         self._history: list[tuple[float, float, float]] = []
-        self._best_epoch = 0
+        self._stopping = EarlyStopping([config])
         self._best = self._state()
         self._seconds = 0.0
         self.interrupted = False
@@ -110,8 +111,7 @@ class _Run:
     @property
     def over(self) -> bool:
         """Whether it ends by its own rules."""
-        epoch = len(self._history)
-        return epoch >= self._config.max_epochs or epoch - self._best_epoch >= self._config.patience
+        return bool(self._stopping.over[0])
 
     def train_epoch(self, interrupts: Interrupts) -> None:
         """All steps of an epoch, then validation."""
@@ -132,7 +132,7 @@ class _Run:
     def progress(self) -> Progress:
         """How far the run is."""
         epoch, limit = len(self._history), self._config.max_epochs
-        score = self._history[self._best_epoch - 1][2] if self._best_epoch else float("-inf")
+        score = float(self._stopping.best_score[0])
         done = 1.0 if self.over else epoch / limit
         return Progress(1, int(self.over), epoch, limit, int(not self.over), score, done, self._seconds)
 
@@ -141,15 +141,14 @@ class _Run:
         self._module.load_state_dict(self._best)
         logits = self._evaluation.logits()
         history = History(*_columns(self._history))
-        found = self._best_epoch > 0
         return RunResult(
             config=self._config,
-            best_epoch=self._best_epoch,
+            best_epoch=int(self._stopping.best_epoch[0]),
             epochs=len(self._history),
             seconds=self._seconds,
             history=history,
-            val_score=self._history[self._best_epoch - 1][2] if found else float("-inf"),
-            val_loss=self._history[self._best_epoch - 1][1] if found else float("inf"),
+            val_score=float(self._stopping.best_score[0]),
+            val_loss=float(self._stopping.best_loss[0]),
             state={name: value.cpu() for name, value in self._best.items()},
             logits=logits,
             interrupted=self.interrupted and not self.over,
@@ -158,22 +157,7 @@ class _Run:
     def _note(self, train_loss: float, val_loss: float, val_score: float) -> bool:
         """Add an epoch to the history; returns whether it is the best so far."""
         self._history.append((train_loss, val_loss, val_score))
-        best = self._is_best()
-        if best:
-            self._best_epoch = len(self._history)
-        return best
-
-    def _is_best(self) -> bool:
-        """Whether the last epoch is better than all before it."""
-        _, loss, score = self._history[-1]
-        if not math.isfinite(loss):
-            return False
-        if self._best_epoch == 0:
-            return True
-        _, best_loss, best_score = self._history[self._best_epoch - 1]
-        if self._config.stop_by == "loss":
-            return loss < best_loss
-        return score > best_score or (score == best_score and loss < best_loss)
+        return self._stopping.note(np.array([val_loss]), np.array([val_score])).size > 0
 
     def _state(self) -> State:
         return {name: value.detach().clone() for name, value in self._module.state_dict().items()}
@@ -189,7 +173,7 @@ class _Run:
             seconds=self._seconds,
             state=self._state(),
             best=self._best,
-            moments=checkpoints.optimizer_state(self._stepper.optimizer, self._stepper.names),
+            moments=checkpoints.moments_by_name(self._stepper.optimizer, self._stepper.names),
         )
         checkpoints.write(self._checkpoint.file, checkpoints.encode(snapshot, self._digest))
 
@@ -208,7 +192,7 @@ class _Run:
                 )
             self._note(*losses)
         self._module.load_state_dict(snapshot.state)
-        checkpoints.load_optimizer_state(self._stepper.optimizer, self._stepper.names, snapshot.moments)
+        checkpoints.load_moments(self._stepper.optimizer, self._stepper.names, snapshot.moments)
         self._seconds = snapshot.seconds
         self._best = {name: value.to(self._ranks.device) for name, value in snapshot.best.items()}
 

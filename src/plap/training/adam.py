@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+
+
+class Moments(NamedTuple):
+    """What Adam remembers of one parameter [R, ...]."""
+
+    first: Tensor
+    """Running mean of the gradient."""
+    second: Tensor
+    """Running mean of its square."""
+    steps: Tensor
+    """int64 [R]: steps taken by each run."""
 
 
 class StackedAdam:
@@ -35,22 +46,16 @@ class StackedAdam:
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Change the parameters by their gradients, of the same shapes."""
-        from plap.training.native import launch  # noqa: PLC0415  (Numba takes a second to import)
-        from plap.training.native_loops import adam_loop  # noqa: PLC0415
-
         gradients = [gradient.contiguous() for gradient in gradients]
         sums = [gradient.unsqueeze(1).flatten(1).sum(1, dtype=torch.float64) for gradient in gradients]
-        taken = torch.isfinite(torch.stack(sums).sum(0)).numpy()
+        taken = torch.isfinite(torch.stack(sums).sum(0)).cpu().numpy()
         self._steps += taken
+        update = _update_natively if gradients[0].device.type == "cpu" else _update
         scalars = self._scalars(taken)
         for value, gradient, first, second in zip(
             self.parameters, gradients, self._first, self._second, strict=True
         ):
-            runs, size = value.shape[0], math.prod(value.shape[1:])
-            launch(
-                adam_loop(value.dtype == torch.float64), 2 * runs * size, runs, size, value.data_ptr(),
-                gradient.data_ptr(), first.data_ptr(), second.data_ptr(), scalars.ctypes.data,
-            )  # fmt: skip
+            update(value, gradient, first, second, scalars)
 
     def keep(self, runs: Tensor) -> list[Tensor]:
         """Go on with these runs only; returns the parameters, which are other tensors now."""
@@ -61,9 +66,50 @@ class StackedAdam:
         self._steps = self._steps[index]
         return self.parameters
 
+    def state(self) -> list[Moments]:
+        """Moments and number of steps of each parameter, the parameters' own order; not copies."""
+        steps = torch.from_numpy(self._steps)
+        return [Moments(*values, steps) for values in zip(self._first, self._second, strict=True)]
+
+    def load_state(self, moments: Sequence[Moments]) -> None:
+        """Go on from what :meth:`state` gave."""
+        for k, (first, second, steps) in enumerate(moments):
+            self._first[k].copy_(first)
+            self._second[k].copy_(second)
+            self._steps[:] = steps.numpy()
+
     def _scalars(self, taken: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Weight decay, step size and root of the second bias correction; a negative one means no step."""
         steps = np.maximum(self._steps, 1)
         size = self._lr / (1 - BETA1**steps)
         root = np.where(taken, np.sqrt(1 - BETA2**steps), -1.0)
         return np.stack([self._weight_decay, size, root], axis=1)
+
+
+def _update_natively(
+    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, scalars: np.ndarray[Any, Any]
+) -> None:
+    """One step on the CPU, as machine code: one pass over memory."""
+    from plap.training.native import launch  # noqa: PLC0415  (Numba takes a second to import)
+    from plap.training.native_loops import adam_loop  # noqa: PLC0415
+
+    runs, size = value.shape[0], math.prod(value.shape[1:])
+    launch(
+        adam_loop(value.dtype == torch.float64), 2 * runs * size, runs, size, value.data_ptr(),
+        gradient.data_ptr(), first.data_ptr(), second.data_ptr(), scalars.ctypes.data,
+    )  # fmt: skip
+
+
+def _update(
+    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, scalars: np.ndarray[Any, Any]
+) -> None:
+    """The same step by PyTorch, on any device."""
+    shape = (-1, *[1] * (value.ndim - 1))
+    columns = torch.from_numpy(scalars).to(value.device, value.dtype).unbind(1)
+    decay, size, root = (column.view(shape) for column in columns)
+    taken = root > 0
+    gradient = torch.where(taken, gradient + decay * value, 0)
+    first.copy_(torch.where(taken, first.lerp(gradient, 1 - BETA1), first))
+    second.copy_(torch.where(taken, BETA2 * second + (1 - BETA2) * gradient.square(), second))
+    step = size * first / (second.sqrt() / root + EPS)
+    value.sub_(torch.where(taken, step, 0))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,15 +19,7 @@ from plap.training.objective import make_targets
 from plap.training.results import History, RunResult
 from plap.training.single import SingleModule
 from plap.training.stacked import Settings, State
-
-
-class _Best(NamedTuple):
-    """The best epoch so far of every run that is still active."""
-
-    state: State
-    epoch: np.ndarray[tuple[int], np.dtype[np.int64]]
-    score: np.ndarray[tuple[int], np.dtype[np.float64]]
-    loss: np.ndarray[tuple[int], np.dtype[np.float64]]
+from plap.training.stopping import EarlyStopping
 
 
 class Batch:
@@ -72,17 +63,17 @@ class Batch:
         count = len(configs)
         self.active = np.arange(count)
         """Which runs of the batch are still being trained."""
-        self._best = _Best(
-            {name: value.clone() for name, value in (parameters | self._buffers).items()},
-            np.zeros(count, dtype=np.int64),
-            np.full(count, -np.inf),
-            np.full(count, np.inf),
-        )
+        self._stopping = EarlyStopping(configs)
+        self._best = {name: value.clone() for name, value in (parameters | self._buffers).items()}
         self._finished: dict[int, RunResult] = {}
         self._history = np.empty((min(self.max_epochs, 256), count, 3))
         self._seconds = np.zeros(count)
-        self.epoch = 0
         self._begin()
+
+    @property
+    def epoch(self) -> int:
+        """Epochs that have been trained."""
+        return self._stopping.epoch
 
     @property
     def max_epochs(self) -> int:
@@ -92,16 +83,16 @@ class Batch:
     @property
     def best_score(self) -> float:
         """Best validation score among the active runs."""
-        return float(self._best.score.max(initial=-np.inf))
+        return float(self._stopping.best_score.max(initial=-np.inf))
 
     def train_epoch(self) -> list[int]:
         """One step of every active run, then validation; returns the runs that are through with it."""
         start = time.perf_counter()
         train_loss = self._step()
         val_loss, val_score = self._validate()
-        self.epoch += 1
+        better = self._stopping.note(val_loss, val_score)
         self._record(train_loss, val_loss, val_score)
-        self._remember(val_loss, val_score)
+        self._remember(better)
         self._seconds[self.active] += (time.perf_counter() - start) / len(self.active)
         return self._drop_finished()
 
@@ -120,8 +111,6 @@ class Batch:
         """What follows from the set of active runs."""
         configs = [self._configs[run] for run in self.active]
         self._settings = self._settings_of(configs)
-        self._limits = np.array([(c.max_epochs, c.patience) for c in configs])
-        self._by_score = np.array([c.stop_by == "accuracy" for c in configs])
         self._shared = all(self._kind.may_share(config) for config in configs)
         self._rows = torch.cat([self._train.rows, self._val.rows], 1) if self._shared else self._train.rows
         self._embed()
@@ -159,24 +148,18 @@ class Batch:
             logits = self._head(self._embedding.detach(), None, self._val.rows)
         return self._val.loss(logits).double().numpy(), self._val.score(logits).numpy()
 
-    def _remember(self, loss: np.ndarray, score: np.ndarray) -> None:
+    def _remember(self, better: np.ndarray) -> None:
         """Keep the parameters of the runs that have just been better than ever."""
-        best = self._best
-        loss = np.where(np.isfinite(loss), loss, np.inf)
-        by_score = (score > best.score) | ((score == best.score) & (loss < best.loss))
-        better = np.where(self._by_score, by_score, loss < best.loss)
-        index = np.flatnonzero(better & np.isfinite(loss))
-        best.epoch[index], best.score[index], best.loss[index] = self.epoch, score[index], loss[index]
-        runs = torch.from_numpy(index)
+        runs = torch.from_numpy(better)
         now = [*self._adam.parameters, *self._buffers.values()]
-        for value, kept in zip(now, best.state.values(), strict=True):
-            if len(index) == len(self.active):
+        for value, kept in zip(now, self._best.values(), strict=True):
+            if len(better) == len(self.active):
                 kept.copy_(value)
-            elif len(index):
+            elif len(better):
                 kept.index_copy_(0, runs, value.index_select(0, runs))
 
     def _drop_finished(self) -> list[int]:
-        over = (self.epoch >= self._limits[:, 0]) | (self.epoch - self._best.epoch >= self._limits[:, 1])
+        over = self._stopping.over
         if not over.any():
             return []
         self._finish(np.flatnonzero(over))
@@ -186,9 +169,8 @@ class Batch:
         if not len(stay):
             return through
         runs = torch.from_numpy(stay)
-        best = self._best
-        state = {name: value[runs] for name, value in best.state.items()}
-        self._best = _Best(state, best.epoch[stay], best.score[stay], best.loss[stay])
+        self._best = {name: value[runs] for name, value in self._best.items()}
+        self._stopping.keep(stay)
         self._adam.keep(runs)
         self._train, self._val = self._train.keep(runs), self._val.keep(runs)
         self._begin()
@@ -197,19 +179,19 @@ class Batch:
     @torch.no_grad()
     def _finish(self, positions: np.ndarray, *, interrupted: bool = False) -> None:
         """Results of the runs at these positions among the active ones."""
-        state = {name: value[torch.from_numpy(positions)] for name, value in self._best.state.items()}
+        state = {name: value[torch.from_numpy(positions)] for name, value in self._best.items()}
         logits = self._logits_of(state, positions)
         for k, position in enumerate(positions):
             run = int(self.active[position])
             history = self._history_of(run)
             self._finished[run] = RunResult(
                 config=self._configs[run],
-                best_epoch=int(self._best.epoch[position]),
+                best_epoch=int(self._stopping.best_epoch[position]),
                 epochs=history.train_loss.shape[0],
                 seconds=float(self._seconds[run]),
                 history=history,
-                val_score=float(self._best.score[position]),
-                val_loss=float(self._best.loss[position]),
+                val_score=float(self._stopping.best_score[position]),
+                val_loss=float(self._stopping.best_loss[position]),
                 state=self._family.unstack(state, k),
                 logits=logits[k].clone(),
                 interrupted=interrupted,

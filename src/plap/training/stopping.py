@@ -1,0 +1,69 @@
+"""When a run is better than before, and when it ends; the same rule for whole graphs and for pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plap.training.config import RunConfig
+
+
+class EarlyStopping:
+    """The best epoch so far of each of several runs, by their own rules.
+
+    An epoch with a finite validation loss is better than the best so far if its score is higher, or equal
+    with a lower loss; with ``stop_by="loss"``, if its loss is lower. A run ends after ``max_epochs``, or
+    ``patience`` epochs after its best one.
+
+    Parameters
+    ----------
+    configs : one RunConfig per run
+
+    Examples
+    --------
+    >>> rule = EarlyStopping([RunConfig(patience=2)])
+    >>> [bool(rule.note(np.array([loss]), np.array([0.5])).size) for loss in (1.0, 0.9, 0.9, 0.95)]
+    [True, True, False, False]
+    >>> int(rule.best_epoch[0]), rule.over.tolist()
+    (2, [True])
+    """
+
+    def __init__(self, configs: Sequence[RunConfig]) -> None:
+        count = len(configs)
+        self._limits = np.array([(config.max_epochs, config.patience) for config in configs])
+        self._by_score = np.array([config.stop_by == "accuracy" for config in configs])
+        self.epoch = 0
+        """Epochs so far."""
+        self.best_epoch: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
+        """Counted from 1; 0 before the first epoch with a finite loss."""
+        self.best_score: NDArray[np.float64] = np.full(count, -np.inf)
+        self.best_loss: NDArray[np.float64] = np.full(count, np.inf)
+
+    def note(self, loss: NDArray[Any], score: NDArray[Any]) -> NDArray[np.int64]:
+        """Take an epoch's validation loss and score [R]; returns the runs whose best epoch this is."""
+        self.epoch += 1
+        loss = np.where(np.isfinite(loss), loss, np.inf)
+        by_score = (score > self.best_score) | ((score == self.best_score) & (loss < self.best_loss))
+        better = np.where(self._by_score, by_score, loss < self.best_loss)
+        runs: NDArray[np.int64] = np.flatnonzero(better & np.isfinite(loss))
+        self.best_epoch[runs], self.best_score[runs], self.best_loss[runs] = (
+            self.epoch,
+            score[runs],
+            loss[runs],
+        )
+        return runs
+
+    @property
+    def over(self) -> NDArray[np.bool_]:
+        """Which runs have come to their end [R]."""
+        longest, patience = self._limits.T
+        return np.asarray((self.epoch >= longest) | (self.epoch - self.best_epoch >= patience))
+
+    def keep(self, runs: NDArray[np.int64]) -> None:
+        """Go on with these runs only."""
+        self._limits, self._by_score = self._limits[runs], self._by_score[runs]
+        self.best_epoch, self.best_score = self.best_epoch[runs], self.best_score[runs]
+        self.best_loss = self.best_loss[runs]
