@@ -26,14 +26,10 @@ class _Entry(NamedTuple):
 
 
 COMMANDS = {
-    "demo": _Entry(
-        "demo", "Fit a noisy heterophilic graph and compare pGNN with MLP, GCN and label propagation."
-    ),
+    "demo": _Entry("demo", "Fit a noisy heterophilic graph and compare pGNN with its rivals."),
     "fit": _Entry("fit", "Find, train and judge a model for a graph with some labels."),
     "predict": _Entry("predict", "Label the nodes of a graph with a model that plap fit found."),
-    "inspect": _Entry(
-        "inspect", "Describe a graph and whether its edges can help, or what a fitted model learned."
-    ),
+    "inspect": _Entry("inspect", "Describe a graph, or what a fitted model learned about it."),
     "report": _Entry("report", "Show the scores of a finished fit and where its page is."),
     "reproduce": _Entry("reproduce", "Run a table of the paper and show it beside the published numbers."),
     "data": _Entry("data_app", "The benchmark data sets and their files."),
