@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from plap.checks import check_number
 from plap.errors import InputError
 from plap.graph import Graph
 
@@ -66,7 +67,7 @@ def divergence(v: Tensor, graph: Graph) -> Tensor:
     # needed, and the result is the adjoint even while a gradient check moves W_ij and W_ji apart.
     net = torch.zeros(graph.num_nodes, flow.shape[1], dtype=v.dtype, device=v.device)
     net = net.index_add(0, receiver, flow).index_add(0, source, -flow)
-    return (net * _inverse_root_degree(graph, v)[:, None]).reshape(-1, *v.shape[1:])
+    return over_root_degree(net, graph).reshape(-1, *v.shape[1:])
 
 
 def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
@@ -96,7 +97,8 @@ def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     tensor([-1.,  1.])
     """
     _check_function("f", f, graph.num_nodes, "num_nodes")
-    variation, flux = _variation_and_flux(f, graph, _scalar("p", p, f, at_least_one=True))
+    check_number("p", p, least=1)
+    variation, flux = _variation_and_flux(f, graph, _scalar(p, f))
     return -0.5 * divergence(flux.reshape(variation.shape[0], *f.shape[1:]), graph)
 
 
@@ -123,7 +125,8 @@ def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     tensor(8.)
     """
     _check_function("f", f, graph.num_nodes, "num_nodes")
-    variation, flux = _variation_and_flux(f, graph, _scalar("p", p, f, at_least_one=True))
+    check_number("p", p, least=1)
+    variation, flux = _variation_and_flux(f, graph, _scalar(p, f))
     return 0.5 * (flux * variation).sum()
 
 
@@ -158,7 +161,46 @@ def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float |
         raise InputError(
             f"x must have the shape and type of f, {list(f.shape)} {f.dtype}, not {list(x.shape)} {x.dtype}"
         )
-    return energy(f, graph, p) + _scalar("mu", mu, f) * (f - x).square().sum()
+    check_number("mu", mu, above=0)
+    return energy(f, graph, p) + _scalar(mu, f) * (f - x).square().sum()
+
+
+def over_root_degree(f: Tensor, graph: Graph) -> Tensor:
+    """D_i^(-1/2) f(i) of every node, shape [N] or [N, C]; f(i) itself for a node without edges."""
+    inverse_root = torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(f.dtype)
+    return f * inverse_root.reshape((-1,) + (1,) * (f.ndim - 1))
+
+
+def incidence(graph: Graph) -> tuple[Tensor, Tensor]:
+    r"""The rows of the incidence matrix B, one per undirected edge: B f is minus the gradient of f, Eq. 1.
+
+    .. math:: (B f)_{ij} = \sqrt{W_{ij}/D_i}\, f(i) - \sqrt{W_{ij}/D_j}\, f(j), \qquad i < j
+
+    Self-loops have no row, as their gradient is 0, but count in D. The weights are taken relative to the
+    largest, which changes nothing, so that no quotient of weights and degrees can overflow or underflow.
+
+    Returns
+    -------
+    ends : Tensor, int64, shape [edges, 2]
+        i and j of each edge, in the order of ``graph.edges_once("upper")``.
+    share : Tensor, float64, shape [edges, 2]
+        The two entries of its row, :math:`\sqrt{W_{ij}/D_i}` and :math:`-\sqrt{W_{ij}/D_j}`.
+
+    Examples
+    --------
+    >>> incidence(Graph.from_edges([(0, 1)]))
+    (tensor([[0, 1]]), tensor([[ 1., -1.]], dtype=torch.float64))
+    """
+    receiver, source = graph.receivers(), graph.indices.long()
+    weight = graph.weight.detach().double()
+    weight = weight / weight.amax() if weight.numel() else weight
+    degree = torch.zeros(graph.num_nodes, dtype=torch.float64, device=weight.device)
+    degree.index_add_(0, receiver, weight)
+    once = graph.edges_once("upper")
+    ends = torch.stack([receiver[once], source[once]], dim=1)
+    share = (weight[once, None] / degree[ends]).sqrt()
+    share[:, 1].neg_()
+    return ends, share
 
 
 def log_norm(v: Tensor) -> Tensor:
@@ -208,19 +250,13 @@ def _variation_and_flux(f: Tensor, graph: Graph, p: Tensor) -> tuple[Tensor, Ten
 
 def _edge_ends(f: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
     """sqrt(W_ij/D_i) f(i) and sqrt(W_ij/D_j) f(j) of every entry (i, j)."""
-    shape = (-1,) + (1,) * (f.ndim - 1)
-    scaled = f * _inverse_root_degree(graph, f).reshape(shape)
-    root = _weight(graph, f).sqrt().reshape(shape)
+    scaled = over_root_degree(f, graph)
+    root = _weight(graph, f).sqrt().reshape((-1,) + (1,) * (f.ndim - 1))
     return root * scaled.index_select(0, graph.receivers()), root * scaled.index_select(0, graph.indices)
 
 
 def _weight(graph: Graph, like: Tensor) -> Tensor:
     return graph.weight.to(like.dtype)
-
-
-def _inverse_root_degree(graph: Graph, like: Tensor) -> Tensor:
-    """D_i^(-1/2), and 1 for a node without edges, which nothing ever multiplies."""
-    return torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(like.dtype)
 
 
 def _columns(f: Tensor) -> Tensor:
@@ -242,12 +278,5 @@ def _check_function(name: str, f: Tensor, rows: int, meaning: str) -> None:
         raise InputError(f"{name}{at} = {float(f[tuple(at)])} is not a finite number")
 
 
-def _scalar(name: str, value: float | Tensor, like: Tensor, *, at_least_one: bool = False) -> Tensor:
-    """``value`` as a tensor of no dimension, checked to be ≥ 1 or > 0."""
-    if isinstance(value, Tensor) and value.ndim:
-        raise InputError(f"{name} must be one number, not a tensor of shape {list(value.shape)}")
-    number = float(value.detach() if isinstance(value, Tensor) else value)
-    if not math.isfinite(number) or number <= 0 or (at_least_one and number < 1):
-        bound = "at least 1" if at_least_one else "above 0"
-        raise InputError(f"{name} must be a finite number {bound}, not {number:g}")
+def _scalar(value: float | Tensor, like: Tensor) -> Tensor:
     return torch.as_tensor(value, dtype=like.dtype, device=like.device)

@@ -175,7 +175,7 @@ def test_weights_keep_their_type_and_their_gradient() -> None:
 def test_refuses() -> None:
     graph = problems.path(4)
     cases: list[tuple[Any, str]] = [
-        ([0, 4], "nodes holds 4, and the graph has the nodes 0 to 3"),
+        ([0, 4], "nodes holds 4, but the graph has the nodes 0 to 3"),
         ([-1, 2], "nodes holds -1"),
         ([1, 2, 1], "nodes holds 1 twice"),
         ([], "at least one node"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, LayerNorm, Module, ModuleList
 from torch.nn.functional import relu
 
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.nn.dropout import dropout
 from plap.nn.graph_argument import GraphArgument, GraphLike
@@ -140,8 +140,7 @@ class DeepPGNN(torch.nn.Module):
 
 
 def _check(num_layers: int, mlp_layers: int, norm: Norm) -> None:
-    for name, count, least in (("num_layers", num_layers, 1), ("mlp_layers", mlp_layers, 0)):
-        if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
-            raise InputError(f"{name} must be an integer of {least} or more, not {count!r}")
+    check_integer("num_layers", num_layers, 1)
+    check_integer("mlp_layers", mlp_layers, 0)
     if norm not in _NORMS:
         raise InputError(f"norm must be 'batch', 'layer' or None, not {norm!r}")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from plap.checks import check_number
 from plap.errors import InputError
 
 
@@ -51,11 +52,10 @@ class LabelReuse:
 
     def __init__(self, y: Tensor, train: Tensor, num_classes: int, share: float = 0.5) -> None:
         if not isinstance(y, Tensor) or y.ndim != 1 or y.is_floating_point() or y.dtype == torch.bool:
-            raise InputError("y must be a tensor of integers of shape [N], one class a node")
+            raise InputError("y must be a tensor of integers of shape [N], one class per node")
         if not isinstance(train, Tensor) or train.dtype != torch.bool or train.shape != y.shape:
             raise InputError(f"train must be a boolean tensor of shape {list(y.shape)}")
-        if not 0 < share < 1:
-            raise InputError(f"share must lie between 0 and 1, not {share!r}")
+        check_number("share", share, above=0, below=1)
         labelled = (train & (y >= 0)).nonzero().squeeze(1)
         if labelled.numel() < 2:
             raise InputError("label reuse needs two training labels: one to show and one to predict")

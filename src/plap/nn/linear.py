@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.nn.dropout import dropout
 from plap.nn.memo import Memo
+from plap.sparse import csr_tensor, scipy_from_tensor, tensor_from_scipy
 
 Features = Tensor | Any
 """A dense or sparse tensor, or a SciPy sparse matrix or array."""
@@ -89,14 +89,12 @@ def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device
     pairs = _PAIRS.get(features, dict, version)
     if (dtype, device) not in pairs:
         if isinstance(features, Tensor):
-            csr = features.detach().to_sparse_csr()
-            parts = (csr.values(), csr.col_indices(), csr.crow_indices())
-            matrix = scipy.sparse.csr_array(
-                tuple(part.cpu().numpy() for part in parts), shape=tuple(csr.shape)
-            )
+            matrix = scipy_from_tensor(features)
         else:
             matrix = scipy.sparse.csr_array(features)
-        pairs[dtype, device] = csr_tensor(matrix, dtype, device), csr_tensor(matrix.T.tocsr(), dtype, device)
+        both = (matrix, matrix.T.tocsr())
+        first, second = (tensor_from_scipy(part, dtype, device) for part in both)
+        pairs[dtype, device] = first, second
     return pairs[dtype, device]
 
 
@@ -108,16 +106,6 @@ def _checksum(features: Any) -> int:
         if isinstance(part, np.ndarray) and part.dtype != object:
             total = zlib.crc32(np.ascontiguousarray(part).data, total)
     return total
-
-
-def csr_tensor(
-    matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device | str = "cpu"
-) -> Tensor:
-    """The matrix as a torch CSR tensor."""
-    # 32-bit indices of both arrays: the product with 64-bit ones is many times slower on large matrices
-    index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 - 1 else np.int64
-    rows, columns = (torch.from_numpy(part.astype(index)) for part in (matrix.indptr, matrix.indices))
-    return csr_of_parts(rows, columns, torch.tensor(matrix.data, dtype=dtype), matrix.shape, device)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
@@ -138,15 +126,4 @@ def _order_of_transpose(matrix: Tensor) -> Tensor:
 
 
 def _with_values(matrix: Tensor, values: Tensor) -> Tensor:
-    return csr_of_parts(
-        matrix.crow_indices(), matrix.col_indices(), values, tuple(matrix.shape), matrix.device
-    )
-
-
-def csr_of_parts(
-    rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...], device: torch.device | str = "cpu"
-) -> Tensor:
-    """A torch CSR tensor without PyTorch's warning and checks."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-        return torch.sparse_csr_tensor(rows, columns, values, shape, device=device, check_invariants=False)
+    return csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, tuple(matrix.shape))

@@ -1,18 +1,20 @@
-"""Mini-batches of several parts, the Cluster-GCN way."""
+"""Mini-batches of a graph: of several parts, as in Cluster-GCN, or of sampled neighbourhoods by PyG."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer
+from plap.data.graph_data import GraphData
 from plap.data.seeds import check_seed
 from plap.errors import InputError
-from plap.graph import Graph
-from plap.parts.checks import check_count, check_graph
+from plap.graph import Graph, check_graph
 from plap.parts.subgraph import Subgraph, induced, with_halo
 
 
@@ -48,7 +50,7 @@ class PartLoader:
 
     def __init__(self, graph: Graph, partition: Tensor, parts_per_batch: int = 1, seed: int = 0) -> None:
         self.graph = check_graph(graph)
-        self.parts_per_batch = check_count("parts_per_batch", parts_per_batch, 1)
+        self.parts_per_batch = check_integer("parts_per_batch", parts_per_batch, 1)
         self.seed = check_seed(seed)
         part = torch.as_tensor(partition)
         if part.shape != (graph.num_nodes,) or part.dtype.is_floating_point:
@@ -60,7 +62,7 @@ class PartLoader:
         self._parts: tuple[Tensor, ...] = nodes.split(sizes.tolist())
 
     def __len__(self) -> int:
-        """Batches an epoch."""
+        """Batches per epoch."""
         return math.ceil(len(self._parts) / self.parts_per_batch)
 
     def epoch(self, number: int) -> Iterator[Subgraph]:
@@ -77,7 +79,51 @@ class PartLoader:
         """The nodes of each batch of an epoch, or of all parts in order: what is cut out, before it is."""
         order = np.arange(len(self._parts))
         if epoch is not None:
-            rng = np.random.default_rng([self.seed, check_count("number", epoch, 0)])
+            rng = np.random.default_rng([self.seed, check_integer("number", epoch, 0)])
             order = rng.permutation(len(self._parts))
         for start in range(0, order.size, self.parts_per_batch):
             yield torch.cat([self._parts[k] for k in order[start : start + self.parts_per_batch]])
+
+
+def neighbour_loader(
+    data: GraphData,
+    num_neighbours: Sequence[int],
+    *,
+    nodes: Any = None,
+    batch_size: int = 1024,
+    **options: Any,
+) -> Any:
+    """PyG's ``NeighborLoader`` over a data set: batches of nodes with a sample of their neighbourhood.
+
+    It needs the package pyg-lib or torch-sparse. Without either, :func:`plap.parts.partition` and
+    :class:`plap.parts.PartLoader` make batches of METIS parts.
+
+    Parameters
+    ----------
+    data : GraphData
+        Dense features; sparse ones stay outside: take their rows by the batch's ``n_id``.
+    num_neighbours : sequence of int
+        How many neighbours to draw at each hop, -1 for all: one number per step of the model.
+    nodes : indices or boolean mask, optional
+        The nodes whose predictions are wanted, by default all.
+    batch_size : int
+    options :
+        Further arguments of ``NeighborLoader``; batches are undirected unless ``subgraph_type`` is given.
+
+    Returns
+    -------
+    torch_geometric.loader.NeighborLoader
+        The first ``batch.batch_size`` nodes of a batch are the wanted ones.
+    """
+    import torch_geometric.typing as backends  # noqa: PLC0415  (slow to import)
+    from torch_geometric.loader import NeighborLoader  # noqa: PLC0415
+
+    if not (backends.WITH_PYG_LIB or backends.WITH_TORCH_SPARSE):
+        raise InputError(
+            "neighbour sampling needs the package pyg-lib or torch-sparse, and neither is installed; "
+            "METIS parts are the alternative: plap.parts.partition and plap.parts.PartLoader"
+        )
+    features = {"x": data.x} if data.x.layout == torch.strided else {}
+    whole = data.graph.to_pyg(y=data.y, **features)
+    options = {"subgraph_type": "bidirectional", **options}
+    return NeighborLoader(whole, list(num_neighbours), input_nodes=nodes, batch_size=batch_size, **options)

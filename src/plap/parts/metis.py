@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import importlib
 import importlib.metadata
 import os
 from pathlib import Path
@@ -13,15 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer, import_extra
 from plap.data.files import user_cache
 from plap.data.seeds import check_seed
 from plap.errors import InputError
-from plap.graph import Graph
-from plap.parts import partition_file
-from plap.parts.checks import check_count, check_graph
+from plap.graph import Graph, check_graph
+from plap.whole_file import write_whole
 
 CacheFolder = str | os.PathLike[str] | bool
 _CHUNK = 1 << 22
+_DIGEST = 32
+"""Bytes of the SHA-256 at the head of a partition's file; each node's part follows, little-endian int32."""
 
 
 def partition(graph: Graph, parts: int, seed: int = 0, *, cache: CacheFolder = True) -> Tensor:
@@ -53,19 +55,19 @@ def partition(graph: Graph, parts: int, seed: int = 0, *, cache: CacheFolder = T
     (True, True)
     """
     nodes = check_graph(graph).num_nodes
-    parts, seed = check_count("parts", parts, 1), check_seed(seed, 2**31 - 1)
+    parts, seed = check_integer("parts", parts, 1), check_seed(seed, 2**31 - 1)
     if parts > nodes:
         raise InputError(f"parts is {parts}, but the graph has only {nodes} nodes")
-    pymetis = _pymetis()
+    pymetis = import_extra("pymetis", "scale", "partitioning by METIS")
     indptr, indices = _without_loops(graph)
     folder = _folder(cache)
     if folder is None:
         return torch.from_numpy(_cut(pymetis, indptr, indices, parts, seed).astype(np.int64))
     path = folder / f"{_key(indptr, indices, parts, seed)}.partition"
-    part = partition_file.read(path, nodes, parts)
+    part = _read(path, nodes, parts)
     if part is None:
         part = _cut(pymetis, indptr, indices, parts, seed)
-        partition_file.write(path, part)
+        _write(path, part)
     return torch.from_numpy(part.astype(np.int64))
 
 
@@ -102,11 +104,25 @@ def _without_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], np.cumsum(counts)]), indices[other]
 
 
-def _pymetis() -> Any:
+def _read(path: Path, num_nodes: int, parts: int) -> np.ndarray | None:
+    """The parts [N], or None where there is no such file or it is damaged."""
     try:
-        return importlib.import_module("pymetis")
-    except ImportError:
-        raise InputError("METIS parts need the package pymetis: pip install 'plap[scale]'") from None
+        content = path.read_bytes()
+    except OSError:
+        return None
+    payload = content[_DIGEST:]
+    if len(payload) != 4 * num_nodes or hashlib.sha256(payload).digest() != content[:_DIGEST]:
+        return None
+    part = np.frombuffer(payload, dtype="<i4")
+    return part if part.size and part.min() >= 0 and part.max() < parts else None
+
+
+def _write(path: Path, part: np.ndarray) -> None:
+    """Put the file in place in one step; if the disk refuses, the partition is computed again next time."""
+    payload = part.astype("<i4").tobytes()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, hashlib.sha256(payload).digest() + payload)
 
 
 def _cut(pymetis: Any, indptr: np.ndarray, indices: np.ndarray, parts: int, seed: int) -> np.ndarray:

@@ -123,10 +123,10 @@ def _weight_slope(at: Minimiser, adjoint: Tensor, cotangent: Tensor, edges: Tens
     """
     mu, F = at.problem.mu, at.point.F
     turn = F * (cotangent - 2 * mu * adjoint) - 2 * mu * adjoint * (F - at.problem.X)
-    receiver, source = at.graph.receivers(), at.graph.indices
+    receiver = at.graph.receivers()
     degree = torch.zeros_like(F[:, 0]).index_add_(0, receiver, weight)
     slope = (at.scale * turn.sum(dim=1) / (2 * degree))[receiver]
-    back = torch.argsort(at.problem.incidence.ends[:, 1], stable=True)  # j-i in the order of the entries
-    slope[receiver < source] += edges / (2 * weight[receiver < source])
-    slope[receiver > source] += edges[back] / (2 * weight[receiver > source])
+    once = at.graph.edges_once("upper")
+    for entry in (once, at.graph.reverse_entries()[once]):
+        slope[entry] += edges / (2 * weight[entry])
     return slope

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from plap.checks import check_choice, check_integer, check_number
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.solving.anderson import Anderson
 from plap.solving.descent import Method, descend
 from plap.solving.implicit import ImplicitFunction, Minimiser, refuse_transforms
-from plap.solving.info import SolveInfo
 from plap.solving.jacobi import Jacobi
 from plap.solving.lbfgs import LBFGS
 from plap.solving.newton_cg import NewtonCG
@@ -29,6 +29,28 @@ METHODS: dict[str, Callable[[Problem, float], Method]] = {
     "jacobi": Jacobi,
     "newton-cg": NewtonCG,
 }
+
+
+@dataclass(frozen=True)
+class SolveInfo:
+    """How a solution was found."""
+
+    iterations: int
+    """Steps taken."""
+    residual: float
+    """‖∇L(F)‖ / ‖∇L(X)‖ at the result."""
+    objective: float
+    """L_p at the result, Eq. 8."""
+    history: tuple[float, ...]
+    """What is minimised, at X and after every step; it never rises. For p < 2 it counts edge norms below eps
+    by a parabola (Huber's rule) and so lies slightly above Eq. 8."""
+    converged: bool
+    """Whether the residual came down to the tolerance."""
+    edge_passes: int
+    """Walks over all edges, which is what the time goes into: one for each gradient (with its objective), one
+    for each product with the Hessian, and for p < 2 one to choose eps where none is given."""
+    method: str
+    """The method that was used, never "auto"."""
 
 
 def solve(
@@ -102,8 +124,9 @@ def solve(
     refuse_transforms(x, p, mu)
     _check(x, graph, p, mu, max_iter, method)
     name = "lbfgs" if method == "auto" else method
-    exponent, strength, tol = _number("p", p, least=1.0), _number("mu", mu), _number("tol", tol)
-    eps = None if eps is None else _number("eps", eps)
+    exponent, strength = check_number("p", p, least=1), check_number("mu", mu, above=0)
+    tol = check_number("tol", tol, above=0)
+    eps = None if eps is None else check_number("eps", eps, above=0)
     if x.numel() == 0:
         return x.clone(), SolveInfo(0, 0.0, 0.0, (0.0,), True, 0, name)
     scale = _unit(x)
@@ -145,8 +168,7 @@ def _check(
     x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, max_iter: int, method: str
 ) -> None:
     """Refuse what has no meaning, naming the argument."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    check_graph(graph)
     if not isinstance(x, Tensor) or x.dtype not in (torch.float32, torch.float64):
         kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
         raise InputError(f"x must be a float32 or float64 tensor, not {kind}")
@@ -154,7 +176,7 @@ def _check(
         raise InputError(f"x must be a dense tensor, not {x.layout}")
     if x.ndim not in (1, 2) or x.shape[0] != graph.num_nodes:
         n = graph.num_nodes
-        raise InputError(f"x must have shape [{n}] or [{n}, C], a row for each node, not {list(x.shape)}")
+        raise InputError(f"x must have shape [{n}] or [{n}, C], one row per node, not {list(x.shape)}")
     if x.device != graph.device:
         raise InputError(f"x is on {x.device} but graph is on {graph.device}")
     for name, value in (("p", p), ("mu", mu)):
@@ -163,22 +185,5 @@ def _check(
     if not bool(torch.isfinite(x).all()):
         where = (~torch.isfinite(x)).nonzero()[0].tolist()
         raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 0:
-        raise InputError(f"max_iter must be an integer of 0 or more, not {max_iter!r}")
-    if method not in get_args(MethodName):
-        raise InputError(f"method must be one of {', '.join(get_args(MethodName))}, not {method!r}")
-
-
-def _number(name: str, value: float | Tensor, least: float | None = None) -> float:
-    """``value`` as a number: at least ``least``, or positive where ``least`` is None."""
-    if isinstance(value, Tensor):
-        if value.ndim:
-            raise InputError(f"{name} must be one number, not a tensor of shape {list(value.shape)}")
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(f"{name} must be a number, not {value!r}")
-    number = float(value)
-    if not math.isfinite(number) or not (number > 0 if least is None else number >= least):
-        wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
-        raise InputError(f"{name} must be {wanted}, not {number:g}")
-    return number
+    check_integer("max_iter", max_iter, 0)
+    check_choice("method", method, MethodName)

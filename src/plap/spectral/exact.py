@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
+from plap.checks import check_choice, check_integer
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.spectral.operator import Array, EdgeOperator, check_count
+from plap.spectral.operator import Array, EdgeOperator
 
 End = Literal["smallest", "largest"]
 
@@ -64,9 +65,8 @@ def spectrum(graph: Graph, k: int | None = None, which: End = "smallest") -> Spe
     """
     operator = EdgeOperator(graph)
     n = operator.num_nodes
-    if which not in get_args(End):
-        raise InputError(f"which must be one of {', '.join(get_args(End))}, not {which!r}")
-    if k is not None and check_count("k", k) > n:
+    check_choice("which", which, End)
+    if k is not None and check_integer("k", k, 1) > n:
         raise InputError(f"k must be at most the {n} nodes of the graph, not {k}")
     if k is None and n > _MOST_DENSE:
         raise InputError(f"the whole spectrum of {n} nodes is too large: ask for k of its eigenvalues")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.spectral.exact import spectrum
@@ -12,7 +13,6 @@ from plap.spectral.operator import (
     Array,
     EdgeOperator,
     Eigenpair,
-    check_count,
     check_p,
     eigenpair,
     signed_power,
@@ -61,8 +61,8 @@ def largest_eigenpair(
     4.0
     """
     operator, p = EdgeOperator(graph), check_p(p)
-    check_count("starts", starts, least=0)
-    check_count("max_iter", max_iter)
+    check_integer("starts", starts, 0)
+    check_integer("max_iter", max_iter, 1)
     if operator.B.shape[0] == 0:
         raise InputError("graph has no edge between two nodes, so its only p-eigenvalue is 0")
     if p == 1:

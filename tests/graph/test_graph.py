@@ -247,7 +247,7 @@ def test_the_constructor_refuses_what_the_kernel_would_misread() -> None:
         ValueError, match="indptr and indices must be contiguous and both int32 or both int64"
     ):
         replace(graph, indices=graph.indices.long())
-    with pytest.raises(ValueError, match="indices and weight must have one number an entry each"):
+    with pytest.raises(ValueError, match="indices and weight must have one value per stored entry"):
         replace(graph, weight=graph.weight[:1])
 
 
