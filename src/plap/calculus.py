@@ -1,4 +1,4 @@
-"""Graph calculus, Eq. 1-8: gradient, divergence, p-Laplacian, energy and the objective they make."""
+"""Graph calculus, Eq. 1-8: gradient, divergence, p-Laplacian, energy and the regularised objective."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def gradient(f: Tensor, graph: Graph) -> Tensor:
     Returns
     -------
     Tensor, shape [entries] or [entries, C]
-        One value for each stored entry "receiver i ← source j", in the order of ``graph.indices``.
+        One value per stored entry "receiver i ← source j", in the order of ``graph.indices``.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def divergence(v: Tensor, graph: Graph) -> Tensor:
     Parameters
     ----------
     v : Tensor, shape [entries] or [entries, C]
-        A real or vector function of the stored entries, laid out as :func:`gradient` lays it out.
+        A real or vector function of the stored entries, in the layout of :func:`gradient`.
     graph : Graph
 
     Returns
@@ -71,17 +71,17 @@ def divergence(v: Tensor, graph: Graph) -> Tensor:
 
 
 def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
-    r"""Graph p-Laplacian, Eq. 5; linear for p = 2, where it is I − D^{-1/2} W D^{-1/2}.
+    r"""Graph p-Laplacian, Eq. 5 and 6; linear for p = 2, where it is I − D^{-1/2} W D^{-1/2}.
 
     .. math:: \Delta_p f = -\tfrac12\, \mathrm{div}\bigl(\|\nabla f\|^{p-2}\, \nabla f\bigr)
 
-    For p < 2 an edge whose ends are equal up to rounding counts 0, the smallest subgradient of the energy.
+    For p < 2 an edge whose ends are equal up to rounding adds 0, the smallest subgradient of the energy.
 
     Parameters
     ----------
     f : Tensor, shape [N] or [N, C]
     graph : Graph
-    p : float or Tensor of no dimension
+    p : float or 0-dimensional Tensor
         At least 1.
 
     Returns
@@ -111,12 +111,12 @@ def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     ----------
     f : Tensor, shape [N] or [N, C]
     graph : Graph
-    p : float or Tensor of no dimension
+    p : float or 0-dimensional Tensor
         At least 1.
 
     Returns
     -------
-    Tensor of no dimension
+    0-dimensional Tensor
 
     Examples
     --------
@@ -131,23 +131,23 @@ def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
 
 
 def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor) -> Tensor:
-    r"""Regularised objective, Eq. 8, whose one minimiser p-Laplacian message passing looks for.
+    r"""Regularised objective, Eq. 8, whose unique minimiser p-Laplacian message passing approaches.
 
     .. math:: \mathcal{L}_p(f) = \mathcal{S}_p(f) + \mu \sum_i \|f(i) - x(i)\|^2
 
     Parameters
     ----------
     f, x : Tensor, shape [N] or [N, C]
-        The candidate and the input it should stay near, of equal shape and type.
+        The candidate and the input it should stay close to, of equal shape and type.
     graph : Graph
-    p : float or Tensor of no dimension
+    p : float or 0-dimensional Tensor
         At least 1.
-    mu : float or Tensor of no dimension
-        Above 0.
+    mu : float or 0-dimensional Tensor
+        Positive.
 
     Returns
     -------
-    Tensor of no dimension
+    0-dimensional Tensor
 
     Examples
     --------
@@ -217,7 +217,7 @@ def log_norm(v: Tensor) -> Tensor:
 
 
 def log_rounding_floor(log_norm_i: Tensor, log_norm_j: Tensor) -> Tensor:
-    """Log of the distance below which rows of these log norms are equal but for rounding.
+    """Log of the distance below which rows of these log norms are equal up to rounding.
 
     It is four machine epsilons of (‖Y_i‖² + ‖Y_j‖²)^½, and −∞ for two zero rows.
     """

@@ -131,7 +131,7 @@ def test_without_networkx_the_command_that_installs_it_is_named(monkeypatch: pyt
 
 def test_what_is_no_graph_is_refused() -> None:
     with pytest.raises(InputError, match=r"graph must be a networkx.Graph, not list"):
-        Graph.from_networkx([(0, 1)])  # type: ignore[arg-type]
+        Graph.from_networkx([(0, 1)])
     with pytest.raises(InputError, match=r"graph must be a plap\.Graph, not Graph"):
         check_graph(networkx.path_graph(3))
     assert check_graph(GRAPHS[0]) is GRAPHS[0]

@@ -1,4 +1,4 @@
-"""The one validated graph that every other part of plap takes."""
+"""The one validated graph that every other part of plap works on."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class GraphInfo:
     """What happened to the input on its way into a :class:`Graph`."""
 
     input_edges: int
-    """Edges as given."""
+    """Edges in the input."""
     self_loops: int
-    """Self-loops found (dropped, unless ``self_loops="keep"``)."""
+    """Self-loops in the input (dropped unless ``self_loops="keep"``)."""
     duplicates: int
     """Repeated edges that were merged into one."""
     one_way: int
@@ -107,9 +107,9 @@ class Graph:
             Largest index + 1 if not given.
         symmetrize : {"max", "mean", "sum", "error"}
             Repeated edges are merged by this rule; then, if W differs from its transpose, W_ij and W_ji
-            are merged by it (an absent direction counts as nothing). "error" refuses both.
+            are merged by it too (a missing direction is ignored). "error" refuses both.
         self_loops : {"drop", "keep"}
-            The gradient on a self-loop is zero, so it can only dilute a node's degree.
+            The gradient along a self-loop is zero, so keeping it only increases the node's degree.
         """
         check_choice("symmetrize", symmetrize, Symmetrize)
         check_choice("self_loops", self_loops, SelfLoops)
@@ -187,7 +187,7 @@ class Graph:
 
     @property
     def num_nodes(self) -> int:
-        """N, nodes without edges included."""
+        """Number of nodes N, including nodes without edges."""
         return self.indptr.shape[0] - 1
 
     @property
@@ -197,24 +197,24 @@ class Graph:
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges, kept self-loops included."""
+        """Number of undirected edges, including kept self-loops."""
         return (self.num_entries + self.num_self_loops) // 2
 
     @property
     def num_self_loops(self) -> int:
-        """Self-loops in the graph (0 unless they were kept)."""
+        """Number of self-loops in the graph (0 unless they were kept)."""
         if self.info.self_loops == 0:
             return 0
         return int((self.receivers() == self.indices).sum())
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors live."""
+        """Device of the tensors."""
         return self.weight.device
 
     @property
     def edge_index(self) -> Tensor:
-        """Both directions of every edge as PyG has them, shape [2, entries]: source above target."""
+        """Both directions of every edge in PyG's form, shape [2, entries]: sources, then targets."""
         return torch.stack([self.indices.long(), self.receivers()])
 
     @property
@@ -376,7 +376,7 @@ class Graph:
         return output.networkx_graph(self.edge_index[:, once], self.weight[once], self.num_nodes)
 
     def _degree(self) -> Tensor:
-        """Row sums in float64; on the CPU and without gradients, no array of entries is made for them."""
+        """Row sums in float64; on the CPU and without gradients they need no further array of entries."""
         weight = self.weight
         if weight.requires_grad or weight.device.type != "cpu":
             total = torch.zeros(self.num_nodes, dtype=torch.float64, device=weight.device)

@@ -1,4 +1,4 @@
-"""Edges and weights as users give them: checked, and named by position where they are wrong."""
+"""Edges and weights as users give them, checked; an error names the position that is at fault."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def from_pairs(edges: Any, weight: Any, num_nodes: int | None) -> EdgeList:
     try:
         array = np.asarray(edges)
     except ValueError:
-        raise InputError("edges must have shape [E, 2], and its rows differ in length") from None
+        raise InputError("edges must have shape [E, 2], but its rows differ in length") from None
     if array.size == 0:
         array = np.zeros((0, 2), dtype=np.int64)
     if array.ndim != 2 or array.shape[1] != 2:
@@ -39,7 +39,7 @@ def from_pairs(edges: Any, weight: Any, num_nodes: int | None) -> EdgeList:
     if array.dtype.kind not in "iu":
         raise InputError(f"edges must hold integer node indices, not {array.dtype}")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max(initial=0) >= 2**63:
-        raise InputError("edges holds an index of 2^63 or more")
+        raise InputError("edges contains an index of 2^63 or more")
     edge_index = torch.from_numpy(np.ascontiguousarray(array.T).astype(np.int64, copy=False))
     return EdgeList(edge_index, None if weight is None else weight_tensor(np.asarray(weight)), num_nodes)
 
@@ -114,7 +114,7 @@ def endpoints(edge_index: Tensor) -> tuple[np.ndarray, np.ndarray]:
         raise InputError(f"edge_index must hold integer node indices, not {edge_index.dtype}")
     array = edge_index.detach().as_subclass(Tensor).cpu().numpy()
     if array.dtype == np.uint64:
-        array = array.astype(np.int64)  # what overflows is negative then, and refused as such
+        array = array.astype(np.int64)  # what overflows becomes negative and is refused as such
     return array[0], array[1]
 
 
@@ -189,7 +189,7 @@ def ascending_nodes(nodes: Any, num_nodes: int, device: torch.device) -> Tensor:
     ordered = given.long().sort().values
     for node in (int(ordered[0]), int(ordered[-1])):
         if not 0 <= node < num_nodes:
-            raise InputError(f"nodes holds {node}, but the graph has the nodes 0 to {num_nodes - 1}")
+            raise InputError(f"nodes contains {node}, but the graph has the nodes 0 to {num_nodes - 1}")
     if bool((ordered[1:] == ordered[:-1]).any()):
-        raise InputError(f"nodes holds {int(ordered[:-1][ordered[1:] == ordered[:-1]][0])} twice")
+        raise InputError(f"nodes contains {int(ordered[:-1][ordered[1:] == ordered[:-1]][0])} twice")
     return ordered

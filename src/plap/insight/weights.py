@@ -17,7 +17,7 @@ from plap.nn.linear import Features
 def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
     """How much each stored entry counts in a trained module.
 
-    pGNN: α D^-1/2 M D^-1/2 of the last step (Eq. 12-13). GAT: the attention of the first layer, one column
+    pGNN: α D^-1/2 M D^-1/2 of the last step (Eq. 12-14). GAT: the attention of the first layer, one column
     per head; what a node pays to itself is not in it.
 
     Parameters

@@ -1,4 +1,4 @@
-"""GCN's propagation matrix, and what is done with it."""
+"""GCN's propagation matrix, and the steps that multiply with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADJACENCIES: Memo[Tensor] = Memo()
 def normalized_adjacency(graph: Graph) -> scipy.sparse.csr_array:
     r"""GCN's propagation matrix :math:`\hat D^{-1/2} (W + I) \hat D^{-1/2}`, in float64.
 
-    As PyG computes it: a node that has a self-loop keeps its weight instead of getting one of 1.
+    As PyG computes it: a node that already has a self-loop keeps its weight, all others get one of weight 1.
 
     Examples
     --------
@@ -38,7 +38,7 @@ def normalized_adjacency(graph: Graph) -> scipy.sparse.csr_array:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def adjacency_tensor(graph: Graph) -> Tensor:
-    """:func:`normalized_adjacency` as a torch CSR tensor, made once for each graph."""
+    """:func:`normalized_adjacency` as a torch CSR tensor, made once per graph."""
     return _ADJACENCIES.get(graph, lambda: tensor_from_scipy(normalized_adjacency(graph), torch.float64))
 
 

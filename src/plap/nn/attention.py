@@ -1,4 +1,4 @@
-"""PyG's attention layer with a sum over neighbours that holds nothing of size edges × channels."""
+"""PyG's attention layer with a sum over neighbours that needs no array of size edges × channels."""
 
 from __future__ import annotations
 

@@ -41,12 +41,12 @@ def correct_and_smooth(
         \hat Z \leftarrow \alpha_2 S \hat Z + (1 - \alpha_2) \hat Z_0
 
     where :math:`\hat Z_0` is Y at known nodes and Ẑ elsewhere. It assumes that neighbours tend to be of one
-    class: on a heterophilic graph it does harm.
+    class: on a heterophilic graph it makes predictions worse.
 
     Parameters
     ----------
     probabilities : Tensor, shape [N, C]
-        Of any classifier: rows of sum 1, not logits.
+        From any classifier: rows that sum to 1, not logits.
     graph : Graph
         On the device of ``probabilities``.
     y : Tensor, shape [N], integer
@@ -59,7 +59,7 @@ def correct_and_smooth(
         Steps of the two recursions.
     correction_alpha, smoothing_alpha : float in [0, 1]
         How far errors and labels travel. At 1 nothing holds them where they came from, and on a graph that
-        mixes fast all nodes get one and the same correction, which can undo the classifier altogether.
+        mixes fast all nodes get the same correction, which can undo the classifier's work altogether.
     autoscale : bool
         Choose γ for each node so that its correction is as large as the mean error at known nodes.
     scale : float
@@ -68,8 +68,8 @@ def correct_and_smooth(
     Returns
     -------
     Tensor, shape [N, C]
-        Again rows of sum 1: PyG's result divided by its row sums, which keeps each row's order. A row that it
-        leaves empty keeps the classifier's probabilities.
+        Rows that sum to 1: PyG's result divided by its row sums, which keeps each row's order. A row that is
+        all zeros there keeps the classifier's probabilities.
 
     Examples
     --------
@@ -127,7 +127,9 @@ def _known(probabilities: Tensor, graph: Graph, y: Tensor, split: SplitLike, use
         raise InputError(f"probabilities must have shape [{n}, C], not {list(probabilities.shape)}")
     off = (probabilities.sum(1) - 1).abs() > 1e-3
     if not bool((probabilities >= 0).all()) or bool(off.any()):
-        raise InputError("probabilities must be rows of sum 1 and not negative; take the softmax of logits")
+        raise InputError(
+            "probabilities must be non-negative rows that sum to 1; apply softmax to logits first"
+        )
     if not isinstance(y, Tensor) or y.shape != (n,) or y.is_floating_point() or y.dtype == torch.bool:
         raise InputError(f"y must be a tensor of integers of shape [{n}], one class per node")
     for name, mask in (("train", split.train), ("val", split.val)):
@@ -136,9 +138,9 @@ def _known(probabilities: Tensor, graph: Graph, y: Tensor, split: SplitLike, use
     chosen = split.train | split.val if use_validation else split.train
     known = chosen & (y >= 0)
     if not bool(known.any()):
-        raise InputError("no label is known at the nodes that may be used")
+        raise InputError("no node that may be used has a known label")
     largest = int(y[known].max())
     if largest >= probabilities.shape[1]:
         columns = probabilities.shape[1]
-        raise InputError(f"y holds the class {largest}, but probabilities has {columns} columns")
+        raise InputError(f"y contains the class {largest}, but probabilities has {columns} columns")
     return known

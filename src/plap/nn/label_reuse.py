@@ -13,7 +13,7 @@ from plap.errors import InputError
 
 
 class LabelDraw(NamedTuple):
-    """What one training step sees and what it is asked."""
+    """What one training step sees, and what it has to predict."""
 
     columns: Tensor
     """Float32 [N, classes]: the one-hot label of each shown node, zero elsewhere."""
@@ -26,7 +26,7 @@ class LabelReuse:
 
     Every training step draws anew which labels are shown. To predict validation and test nodes, all training
     labels are shown; a score on the *training* nodes then says nothing, because the input holds their labels.
-    No model of plap uses this unless it is given the columns.
+    None of plap's models uses this by itself.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class LabelReuse:
     train : Tensor, shape [N], boolean
     num_classes : int
     share : float between 0 and 1
-        Of the training labels that a step shows; at least one label is always left to predict.
+        Share of the training labels shown in a step; at least one label is always left to predict.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class LabelReuse:
             raise InputError("label reuse needs two training labels: one to show and one to predict")
         labels = y[labelled].long()
         if int(labels.max()) >= num_classes:
-            raise InputError(f"y holds the class {int(labels.max())}, but num_classes is {num_classes}")
+            raise InputError(f"y contains the class {int(labels.max())}, but num_classes is {num_classes}")
         self.share, self._num_nodes = share, y.shape[0]
         self._labelled, self._one_hot = labelled, one_hot(labels, num_classes).float()
 

@@ -26,7 +26,7 @@ class FeatureLinear(torch.nn.Linear):
     """``torch.nn.Linear`` that also takes a torch sparse or SciPy feature matrix.
 
     Bag-of-words features are about 1 % full: the dense product would be most of a training epoch. The
-    transpose, which the backward pass needs, is made once for each feature matrix.
+    transpose, which the backward pass needs, is made once per feature matrix.
 
     Shapes: features [N, in] (or dense [..., in]) → [N, out].
 
@@ -53,7 +53,7 @@ def sparse_product(features: Features, matrix: Tensor) -> Tensor:
 
 
 def dropped_product(features: Features, matrix: Tensor, share: float) -> Tensor:
-    """:func:`sparse_product` after dropout of the features: that of a zero is a zero, so it is not drawn."""
+    """:func:`sparse_product` after dropout of the features, drawn for the stored values only."""
     forward, transposed = _dropped(*_pair(features, matrix), share)
     return _product(forward, transposed, matrix)
 
@@ -84,7 +84,7 @@ def _pair(features: Features, matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Features and their transpose as torch CSR matrices, made once for each dtype and device."""
+    """Features and their transpose as torch CSR matrices, made once per dtype and device."""
     version = None if isinstance(features, Tensor) else _checksum(features)
     pairs = _PAIRS.get(features, dict, version)
     if (dtype, device) not in pairs:
@@ -99,7 +99,7 @@ def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device
 
 
 def _checksum(features: Any) -> int:
-    """Of everything that a SciPy matrix holds: nothing else tells that it was changed in place."""
+    """Checksum of the arrays of a SciPy matrix: nothing else tells whether it was changed in place."""
     total = 0
     for name in ("data", "indices", "indptr", "row", "col", "offsets"):
         part = getattr(features, name, None)

@@ -22,15 +22,15 @@ class PartLoader:
     """Batches of parts of a graph: at random for training, in order and with a halo for evaluation.
 
     As in Cluster-GCN (Chiang et al., 2019), a training batch is the graph on the nodes of a few parts drawn
-    at random, with the edges within and between them and degrees of its own. Which parts go together depends
-    only on the seed and the number of the epoch, so a training that was interrupted can be resumed.
+    at random, with the edges within and between them and the degrees that these edges give. Which parts go
+    together depends only on the seed and the number of the epoch, so interrupted training can be resumed.
 
     Parameters
     ----------
     graph : Graph
     partition : Tensor, shape [N], integer
-        The part of every node, as :func:`plap.parts.partition` gives it. Numbers without nodes are left out,
-        and so are nodes of a negative number.
+        The part of every node, as :func:`plap.parts.partition` gives it. Part numbers without nodes are
+        skipped, and so are nodes with a negative part number.
     parts_per_batch : int
         More parts mix the classes better and keep more edges; fewer need less memory.
     seed : int
@@ -54,7 +54,7 @@ class PartLoader:
         self.seed = check_seed(seed)
         part = torch.as_tensor(partition)
         if part.shape != (graph.num_nodes,) or part.dtype.is_floating_point:
-            raise InputError(f"partition must hold one integer for each of the {graph.num_nodes} nodes")
+            raise InputError(f"partition must contain one integer for each of the {graph.num_nodes} nodes")
         numbers, sizes = part[part >= 0].unique(return_counts=True)
         if numbers.numel() == 0:
             raise InputError("partition must put at least one node into a part")
@@ -66,7 +66,7 @@ class PartLoader:
         return math.ceil(len(self._parts) / self.parts_per_batch)
 
     def epoch(self, number: int) -> Iterator[Subgraph]:
-        """The training batches of an epoch: every part is in one of them."""
+        """The training batches of an epoch; each part is in exactly one of them."""
         for nodes in self.groups(number):
             yield induced(self.graph, nodes)
 
@@ -76,7 +76,7 @@ class PartLoader:
             yield with_halo(self.graph, nodes, hops)
 
     def groups(self, epoch: int | None = None) -> Iterator[Tensor]:
-        """The nodes of each batch of an epoch, or of all parts in order: what is cut out, before it is."""
+        """The nodes of each batch: of one epoch in random order, or of all parts in their own order."""
         order = np.arange(len(self._parts))
         if epoch is not None:
             rng = np.random.default_rng([self.seed, check_integer("number", epoch, 0)])
@@ -101,7 +101,7 @@ def neighbour_loader(
     Parameters
     ----------
     data : GraphData
-        Dense features; sparse ones stay outside: take their rows by the batch's ``n_id``.
+        With dense features; sparse ones are not in the batches: select their rows by the batch's ``n_id``.
     num_neighbours : sequence of int
         How many neighbours to draw at each hop, -1 for all: one number per step of the model.
     nodes : indices or boolean mask, optional

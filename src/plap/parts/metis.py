@@ -29,8 +29,8 @@ _DIGEST = 32
 def partition(graph: Graph, parts: int, seed: int = 0, *, cache: CacheFolder = True) -> Tensor:
     """Cut the nodes into ``parts`` by METIS: parts of nearly equal size, few edges between them.
 
-    The same graph, number and seed give the same parts. Edge weights play no role. METIS strives for parts
-    at most 3 % larger than the mean, which takes parts of many nodes; no part is empty.
+    The same graph, number and seed give the same parts. Edge weights play no role. METIS aims at parts
+    at most 3 % larger than the mean, which small parts may not allow; no part is empty.
 
     Parameters
     ----------
@@ -38,8 +38,8 @@ def partition(graph: Graph, parts: int, seed: int = 0, *, cache: CacheFolder = T
     parts : int, from 1 to N
     seed : int
     cache : bool or path
-        Where results are kept, by a digest of structure, number, seed and METIS's version: True is plap's
-        cache in the user's home, False nowhere. A damaged file counts as none.
+        Where to store results, under a digest of the structure, the number of parts, the seed and METIS's
+        version: True is plap's cache in the user's home, False stores nothing. A damaged file is ignored.
 
     Returns
     -------
@@ -94,7 +94,7 @@ def _key(indptr: np.ndarray, indices: np.ndarray, parts: int, seed: int) -> str:
 
 
 def _without_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """CSR arrays of the structure alone: METIS knows no self-loops."""
+    """CSR arrays of the structure without self-loops, which METIS does not accept."""
     indptr, indices = graph.indptr.cpu().numpy(), graph.indices.cpu().numpy()
     if graph.num_self_loops == 0:
         return indptr, indices
@@ -128,7 +128,7 @@ def _write(path: Path, part: np.ndarray) -> None:
 def _cut(pymetis: Any, indptr: np.ndarray, indices: np.ndarray, parts: int, seed: int) -> np.ndarray:
     dtype = pymetis.zero_copy_dtype()
     if indices.size > np.iinfo(dtype).max:
-        raise InputError(f"this build of METIS takes at most {np.iinfo(dtype).max} entries of a graph")
+        raise InputError(f"this build of METIS accepts at most {np.iinfo(dtype).max} stored entries")
     adjacency = pymetis.CSRAdjacency(indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False))
     result = pymetis.part_graph(parts, adjacency, options=pymetis.Options(seed=seed))
     part = np.asarray(result.vertex_part, dtype=np.int32)

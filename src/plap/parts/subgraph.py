@@ -70,15 +70,14 @@ def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) ->
 
     What a model computes on the subgraph is then exact at ``core``: ``hops=K`` for K steps of
     :func:`plap.propagate`, ``hops=model.hops`` for :class:`plap.nn.DeepPGNN` (with dropout off), and one hop
-    more than its steps for a model that adds self-loops to the graph, such as GCN.
+    more than its number of steps for a model that adds self-loops to the graph, such as GCN.
 
-    The edges that lead out of the halo are replaced by a self-loop of their total weight at its rim. So
-    degrees there are right, which the neighbours' messages depend on, and a hop is saved that would only
-    bring them.
+    Edges that lead out of the halo are replaced by a self-loop of their total weight at its rim. So the
+    degrees there, which the neighbours' messages depend on, are right without one more hop.
 
-    A model that knows edges but no weights cannot take such loops. ``rim_loops=False`` leaves them out:
-    neighbours and degrees are then those of the whole graph at all nodes but the last hop's, so one hop more
-    than the model has steps is exact.
+    A model that takes edges without weights cannot use such loops. ``rim_loops=False`` leaves them out:
+    neighbours and degrees are then those of the whole graph except at the last hop, so ``hops`` must be one
+    more than the model's number of steps.
 
     Parameters
     ----------
@@ -123,7 +122,7 @@ def halo_size(graph: Graph, nodes: Tensor, hops: int, *, rim_loops: bool = True)
     loops = torch.zeros_like(rim, dtype=torch.bool)
     if rim_loops:
         loops[row[leads_out]] = True
-        loops[row[rim[row] == column]] = False  # one that is there already takes up the weight
+        loops[row[rim[row] == column]] = False  # an existing self-loop takes up the weight
     stored = int(graph.indptr.diff()[inside].sum()) - int(leads_out.sum())
     return int(inside.sum()) + stored + int(loops.sum())
 

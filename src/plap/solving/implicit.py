@@ -19,7 +19,7 @@ _TINY = 1e-150
 
 
 def refuse_transforms(*values: object) -> None:
-    """Tensors inside torch.func stand for many and cannot be compared with a tolerance."""
+    """Refuse tensors inside torch.func: they stand for many values and cannot be compared with tol."""
     if any(isinstance(v, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(v) for v in values):
         raise NotImplementedError(
             "plap.solve does not work inside torch.func's transforms: use torch.autograd.grad or backward()"
@@ -28,13 +28,13 @@ def refuse_transforms(*values: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Minimiser:
-    """F* of a problem in units where X is small, and how well to solve for its derivatives."""
+    """F* of a problem in units where X is small, and how accurately to solve for its derivatives."""
 
     problem: Problem
     graph: Graph
     point: Point
     scale: float
-    """What the unit is in terms of the user's."""
+    """That unit in terms of the user's."""
     tol: float
     max_iter: int
 
@@ -50,7 +50,7 @@ class ImplicitFunction(torch.autograd.Function):
         \bar p = -\sum_{i<j} t_{ij}^{p-2} (1 + p \log t_{ij})
             \langle \nabla F^*, \nabla\lambda \rangle_{ij},
 
-    where t is the edge norm, or eps where that is more.
+    where t is the edge norm, or eps where that is larger.
     """
 
     @staticmethod

@@ -12,7 +12,7 @@ from plap.graph import Graph
 from plap.sparse import csr_tensor
 
 _BLOCK = 1 << 20
-"""Numbers of an edges × channels array that exist at one time, unless x itself has more."""
+"""Largest number of elements of an edges × channels array held at a time, unless x itself has more."""
 
 _DENSE = 1 << 15
 """Entries up to which a dense matrix is faster: a sparse product wakes all threads, however small it is."""

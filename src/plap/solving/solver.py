@@ -42,13 +42,13 @@ class SolveInfo:
     objective: float
     """L_p at the result, Eq. 8."""
     history: tuple[float, ...]
-    """What is minimised, at X and after every step; it never rises. For p < 2 it counts edge norms below eps
-    by a parabola (Huber's rule) and so lies slightly above Eq. 8."""
+    """Value of the minimised function at X and after every step; it never increases. For p < 2 it counts edge
+    norms below eps by a parabola (Huber's rule) and so lies slightly above Eq. 8."""
     converged: bool
-    """Whether the residual came down to the tolerance."""
+    """Whether the residual reached the tolerance."""
     edge_passes: int
-    """Walks over all edges, which is what the time goes into: one for each gradient (with its objective), one
-    for each product with the Hessian, and for p < 2 one to choose eps where none is given."""
+    """Passes over all edges, which take most of the time: one per gradient (with its objective), one per
+    product with the Hessian, and for p < 2 one to choose eps if it is not given."""
     method: str
     """The method that was used, never "auto"."""
 
@@ -64,24 +64,24 @@ def solve(
     eps: float | None = None,
     max_iter: int = 5_000,
 ) -> tuple[Tensor, SolveInfo]:
-    r"""Find the one minimiser of the regularised objective, Eq. 8.
+    r"""Find the unique minimiser of the regularised objective, Eq. 8.
 
     .. math:: F^* = \arg\min_F \; \mathcal{S}_p(F) + \mu \|F - X\|^2
 
-    Every method starts from x, and every step is halved until the objective falls. The work is done in
+    Every method starts from x, and every step is halved until the objective decreases. The work is done in
     float64 whatever the type of x.
 
     F* is differentiable in x, in the edge weights, in mu and in p. Backward solves one linear system with the
-    Hessian of the objective, to ``tol`` as well, so nothing of the iteration is kept; derivatives are right
-    where it converged. Second derivatives are refused.
+    Hessian of the objective, also to ``tol``, so no iterate has to be stored; derivatives are right where the
+    solver converged. Second derivatives are refused.
 
     Parameters
     ----------
     x : Tensor, shape [N] or [N, C], float32 or float64
     graph : Graph
         On the same device as x.
-    p : float or Tensor of no dimension, at least 1
-    mu : float or Tensor of no dimension, positive
+    p : float or 0-dimensional Tensor, at least 1
+    mu : float or 0-dimensional Tensor, positive
         For p ≠ 2 its meaning depends on the scale of x: F*(cx; mu) = c F*(x; mu c^(2−p)).
     tol : float, positive
         Stop where ‖∇L(F)‖ ≤ tol ‖∇L(X)‖.
@@ -89,13 +89,13 @@ def solve(
         "jacobi" is the paper's iteration, Eq. 11-13, damped by 1/(p−1) for p > 2. "anderson" accelerates it
         by its last eight steps, and "lbfgs" takes it as the first step of a quasi-Newton method that learns
         from eight. "newton-cg" solves with the Hessian; for p = 2 that is the method of conjugate gradients.
-        "auto" is "lbfgs": it takes the fewest walks over the edges for p ≤ 1.5, where they are many; for
-        p ≥ 2 "anderson" takes up to a tenth fewer, but its steps cost more besides.
+        "auto" is "lbfgs": it needs the fewest passes over the edges for p ≤ 1.5, where many are needed; for
+        p ≥ 2 "anderson" needs up to a tenth fewer, but each of its steps costs more.
     eps : float, optional
         For p < 2, the edge norm below which the energy is a parabola. By default a thousandth of the median
         edge norm of x over the edges where it is not 0. It counts as a constant in derivatives.
     max_iter : int
-        Steps after which to give up; ``info.converged`` is False then.
+        Largest number of steps; if it is reached before ``tol``, ``info.converged`` is False.
 
     Returns
     -------
@@ -105,7 +105,7 @@ def solve(
     Examples
     --------
     For p = 2 this is mu (Δ + mu I)^-1 x; on one edge the mean stays, and the difference shrinks
-    to a share of mu/(2 + mu).
+    by the factor mu/(2 + mu).
 
     >>> import torch, plap
     >>> g = plap.Graph.from_edges([(0, 1)])

@@ -36,7 +36,7 @@ class Spectrum:
 def spectrum(graph: Graph, k: int | None = None, which: End = "smallest") -> Spectrum:
     """Eigenvalues and eigenvectors of the normalised Laplacian Δ_2 = I − D^-1/2 W D^-1/2.
 
-    Each connected component is solved for itself, densely where that is cheap and otherwise by SciPy's
+    Each connected component is solved separately, densely where that is cheap and otherwise by SciPy's
     Lanczos, so that an eigenvalue that many components share (0 above all) is found as often as it is there.
 
     Parameters

@@ -33,8 +33,9 @@ def largest_eigenpair(
     maximises what touches the convex S_p from below at u, so that no step lowers the quotient (Boyd's power
     method). It can end below the maximum, and is therefore run from several starts: the largest eigenvector
     of Δ_2, functions that are 1 at one node, which are where the maximum goes for p → 1, and ±D^1/2 with
-    random signs, for with p a cut of many edges counts ever more. At p = 1 a node is the answer (in the
-    set-valued sense), at p = 2 linear algebra gives it; otherwise the value is a lower bound of the largest.
+    random signs, because the larger p is, the more a cut of many edges counts. At p = 1 a node is the answer
+    (in the set-valued sense), at p = 2 linear algebra gives it; otherwise the value is a lower bound of the
+    largest.
 
     Parameters
     ----------

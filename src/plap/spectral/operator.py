@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 def signed_power(x: Array, exponent: float) -> Array:
-    """sign(x) |x|^exponent, element by element; φ_p(x) of Definition 5 for the exponent p − 1.
+    """sign(x) |x|^exponent, element by element; φ_p(x) of Definition 4 for the exponent p − 1.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class EdgeOperator:
         return sums
 
     def require_connected(self, what: str) -> None:
-        """Refuse a graph that falls apart or has fewer than two nodes."""
+        """Refuse a graph that is not connected or has fewer than two nodes."""
         parts = int(self.components.max(initial=-1)) + 1
         if self.num_nodes < 2 or parts > 1:
             raise InputError(
@@ -108,7 +108,7 @@ class EdgeOperator:
 
 @dataclass(frozen=True)
 class Eigenpair:
-    """A p-eigenvalue and its p-eigenvector, Δ_p u = λ φ_p(u) (Definition 5), as far as it was found."""
+    """A p-eigenvalue and its p-eigenvector, Δ_p u = λ φ_p(u) (Definition 4), as far as it was found."""
 
     p: float
     value: float
@@ -122,7 +122,7 @@ class Eigenpair:
     method solved for z too, this is the norm of both of its equations, the other being φ_q(z) = Bu.
     """
     converged: bool
-    """Whether the residual came down to the tolerance."""
+    """Whether the residual reached the tolerance."""
 
 
 def eigenpair(
