@@ -12,8 +12,7 @@ import plap
 PACKAGE = Path(plap.__file__).parent
 LAYERS = (
     ("errors",),
-    ("coalesce", "memory", "split_masks", "whole_file"),
-    ("edge_input",),
+    ("checks", "memory", "sparse", "split_masks", "whole_file"),
     ("graph",),
     ("calculus",),
     ("kernels",),

@@ -1,4 +1,4 @@
-"""Graph calculus, Eq. 1-8: gradient, divergence, p-Laplacian, energy and the objective they make."""
+"""Graph calculus, Eq. 1-8: gradient, divergence, p-Laplacian, energy and the regularised objective."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from plap.checks import check_number
 from plap.errors import InputError
 from plap.graph import Graph
 
@@ -25,7 +26,7 @@ def gradient(f: Tensor, graph: Graph) -> Tensor:
     Returns
     -------
     Tensor, shape [entries] or [entries, C]
-        One value for each stored entry "receiver i ← source j", in the order of ``graph.indices``.
+        One value per stored entry "receiver i ← source j", in the order of ``graph.indices``.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def divergence(v: Tensor, graph: Graph) -> Tensor:
     Parameters
     ----------
     v : Tensor, shape [entries] or [entries, C]
-        A real or vector function of the stored entries, laid out as :func:`gradient` lays it out.
+        A real or vector function of the stored entries, in the layout of :func:`gradient`.
     graph : Graph
 
     Returns
@@ -66,21 +67,21 @@ def divergence(v: Tensor, graph: Graph) -> Tensor:
     # needed, and the result is the adjoint even while a gradient check moves W_ij and W_ji apart.
     net = torch.zeros(graph.num_nodes, flow.shape[1], dtype=v.dtype, device=v.device)
     net = net.index_add(0, receiver, flow).index_add(0, source, -flow)
-    return (net * _inverse_root_degree(graph, v)[:, None]).reshape(-1, *v.shape[1:])
+    return over_root_degree(net, graph).reshape(-1, *v.shape[1:])
 
 
 def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
-    r"""Graph p-Laplacian, Eq. 5; linear for p = 2, where it is I − D^{-1/2} W D^{-1/2}.
+    r"""Graph p-Laplacian, Eq. 5 and 6; linear for p = 2, where it is I − D^{-1/2} W D^{-1/2}.
 
     .. math:: \Delta_p f = -\tfrac12\, \mathrm{div}\bigl(\|\nabla f\|^{p-2}\, \nabla f\bigr)
 
-    For p < 2 an edge whose ends are equal up to rounding counts 0, the smallest subgradient of the energy.
+    For p < 2 an edge whose ends are equal up to rounding adds 0, the smallest subgradient of the energy.
 
     Parameters
     ----------
     f : Tensor, shape [N] or [N, C]
     graph : Graph
-    p : float or Tensor of no dimension
+    p : float or 0-dimensional Tensor
         At least 1.
 
     Returns
@@ -96,7 +97,8 @@ def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     tensor([-1.,  1.])
     """
     _check_function("f", f, graph.num_nodes, "num_nodes")
-    variation, flux = _variation_and_flux(f, graph, _scalar("p", p, f, at_least_one=True))
+    check_number("p", p, least=1)
+    variation, flux = _variation_and_flux(f, graph, _scalar(p, f))
     return -0.5 * divergence(flux.reshape(variation.shape[0], *f.shape[1:]), graph)
 
 
@@ -109,12 +111,12 @@ def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     ----------
     f : Tensor, shape [N] or [N, C]
     graph : Graph
-    p : float or Tensor of no dimension
+    p : float or 0-dimensional Tensor
         At least 1.
 
     Returns
     -------
-    Tensor of no dimension
+    0-dimensional Tensor
 
     Examples
     --------
@@ -123,28 +125,29 @@ def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     tensor(8.)
     """
     _check_function("f", f, graph.num_nodes, "num_nodes")
-    variation, flux = _variation_and_flux(f, graph, _scalar("p", p, f, at_least_one=True))
+    check_number("p", p, least=1)
+    variation, flux = _variation_and_flux(f, graph, _scalar(p, f))
     return 0.5 * (flux * variation).sum()
 
 
 def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor) -> Tensor:
-    r"""Regularised objective, Eq. 8, whose one minimiser p-Laplacian message passing looks for.
+    r"""Regularised objective, Eq. 8, whose unique minimiser p-Laplacian message passing approaches.
 
     .. math:: \mathcal{L}_p(f) = \mathcal{S}_p(f) + \mu \sum_i \|f(i) - x(i)\|^2
 
     Parameters
     ----------
     f, x : Tensor, shape [N] or [N, C]
-        The candidate and the input it should stay near, of equal shape and type.
+        The candidate and the input it should stay close to, of equal shape and type.
     graph : Graph
-    p : float or Tensor of no dimension
+    p : float or 0-dimensional Tensor
         At least 1.
-    mu : float or Tensor of no dimension
-        Above 0.
+    mu : float or 0-dimensional Tensor
+        Positive.
 
     Returns
     -------
-    Tensor of no dimension
+    0-dimensional Tensor
 
     Examples
     --------
@@ -158,7 +161,46 @@ def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float |
         raise InputError(
             f"x must have the shape and type of f, {list(f.shape)} {f.dtype}, not {list(x.shape)} {x.dtype}"
         )
-    return energy(f, graph, p) + _scalar("mu", mu, f) * (f - x).square().sum()
+    check_number("mu", mu, above=0)
+    return energy(f, graph, p) + _scalar(mu, f) * (f - x).square().sum()
+
+
+def over_root_degree(f: Tensor, graph: Graph) -> Tensor:
+    """D_i^(-1/2) f(i) of every node, shape [N] or [N, C]; f(i) itself for a node without edges."""
+    inverse_root = torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(f.dtype)
+    return f * inverse_root.reshape((-1,) + (1,) * (f.ndim - 1))
+
+
+def incidence(graph: Graph) -> tuple[Tensor, Tensor]:
+    r"""The rows of the incidence matrix B, one per undirected edge: B f is minus the gradient of f, Eq. 1.
+
+    .. math:: (B f)_{ij} = \sqrt{W_{ij}/D_i}\, f(i) - \sqrt{W_{ij}/D_j}\, f(j), \qquad i < j
+
+    Self-loops have no row, as their gradient is 0, but count in D. The weights are taken relative to the
+    largest, which changes nothing, so that no quotient of weights and degrees can overflow or underflow.
+
+    Returns
+    -------
+    ends : Tensor, int64, shape [edges, 2]
+        i and j of each edge, in the order of ``graph.edges_once("upper")``.
+    share : Tensor, float64, shape [edges, 2]
+        The two entries of its row, :math:`\sqrt{W_{ij}/D_i}` and :math:`-\sqrt{W_{ij}/D_j}`.
+
+    Examples
+    --------
+    >>> incidence(Graph.from_edges([(0, 1)]))
+    (tensor([[0, 1]]), tensor([[ 1., -1.]], dtype=torch.float64))
+    """
+    receiver, source = graph.receivers(), graph.indices.long()
+    weight = graph.weight.detach().double()
+    weight = weight / weight.amax() if weight.numel() else weight
+    degree = torch.zeros(graph.num_nodes, dtype=torch.float64, device=weight.device)
+    degree.index_add_(0, receiver, weight)
+    once = graph.edges_once("upper")
+    ends = torch.stack([receiver[once], source[once]], dim=1)
+    share = (weight[once, None] / degree[ends]).sqrt()
+    share[:, 1].neg_()
+    return ends, share
 
 
 def log_norm(v: Tensor) -> Tensor:
@@ -175,7 +217,7 @@ def log_norm(v: Tensor) -> Tensor:
 
 
 def log_rounding_floor(log_norm_i: Tensor, log_norm_j: Tensor) -> Tensor:
-    """Log of the distance below which rows of these log norms are equal but for rounding.
+    """Log of the distance below which rows of these log norms are equal up to rounding.
 
     It is four machine epsilons of (‖Y_i‖² + ‖Y_j‖²)^½, and −∞ for two zero rows.
     """
@@ -208,19 +250,13 @@ def _variation_and_flux(f: Tensor, graph: Graph, p: Tensor) -> tuple[Tensor, Ten
 
 def _edge_ends(f: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
     """sqrt(W_ij/D_i) f(i) and sqrt(W_ij/D_j) f(j) of every entry (i, j)."""
-    shape = (-1,) + (1,) * (f.ndim - 1)
-    scaled = f * _inverse_root_degree(graph, f).reshape(shape)
-    root = _weight(graph, f).sqrt().reshape(shape)
+    scaled = over_root_degree(f, graph)
+    root = _weight(graph, f).sqrt().reshape((-1,) + (1,) * (f.ndim - 1))
     return root * scaled.index_select(0, graph.receivers()), root * scaled.index_select(0, graph.indices)
 
 
 def _weight(graph: Graph, like: Tensor) -> Tensor:
     return graph.weight.to(like.dtype)
-
-
-def _inverse_root_degree(graph: Graph, like: Tensor) -> Tensor:
-    """D_i^(-1/2), and 1 for a node without edges, which nothing ever multiplies."""
-    return torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(like.dtype)
 
 
 def _columns(f: Tensor) -> Tensor:
@@ -242,12 +278,5 @@ def _check_function(name: str, f: Tensor, rows: int, meaning: str) -> None:
         raise InputError(f"{name}{at} = {float(f[tuple(at)])} is not a finite number")
 
 
-def _scalar(name: str, value: float | Tensor, like: Tensor, *, at_least_one: bool = False) -> Tensor:
-    """``value`` as a tensor of no dimension, checked to be ≥ 1 or > 0."""
-    if isinstance(value, Tensor) and value.ndim:
-        raise InputError(f"{name} must be one number, not a tensor of shape {list(value.shape)}")
-    number = float(value.detach() if isinstance(value, Tensor) else value)
-    if not math.isfinite(number) or number <= 0 or (at_least_one and number < 1):
-        bound = "at least 1" if at_least_one else "above 0"
-        raise InputError(f"{name} must be a finite number {bound}, not {number:g}")
+def _scalar(value: float | Tensor, like: Tensor) -> Tensor:
     return torch.as_tensor(value, dtype=like.dtype, device=like.device)

@@ -2,8 +2,8 @@
 
 
 class InputError(ValueError):
-    """A mistake in what the caller gave, said in one sentence that names what and where.
+    """A mistake in the caller's input, described in one sentence that names what is wrong and where.
 
     It is a ``ValueError`` for those who call plap from Python; the command line prints the sentence and
-    ends with exit code 2. Any other exception is a defect of plap and keeps its traceback.
+    exits with code 2. Any other exception is a bug in plap and keeps its traceback.
     """

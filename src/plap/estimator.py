@@ -15,7 +15,7 @@ from plap.artifacts import ModelFile, features_digest, load_model
 from plap.data.hold_out import HoldOut, hold_out
 from plap.errors import InputError
 from plap.fitting.models import Tune, fit_model, member_probabilities
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.labels import Classes, codes_of, encode
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
@@ -243,14 +243,13 @@ class PGNNClassifier(Estimator):
 
 
 def as_features(X: Any, graph: Graph) -> Features:
-    """X as the models take it: a float32 tensor, or a sparse matrix as it is; one row a node."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    """X as the models take it: a float32 tensor, or a sparse matrix as it is; one row per node."""
+    check_graph(graph)
     if not isinstance(X, Tensor) and not scipy.sparse.issparse(X):
         try:
             X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
         except (TypeError, ValueError):
-            raise InputError("X must hold numbers, one row a node") from None
+            raise InputError("X must hold numbers, one row per node") from None
     if X.ndim != 2 or X.shape[0] != graph.num_nodes:
         raise InputError(f"X must have shape [{graph.num_nodes}, F], not {list(X.shape)}")
     return X.float() if isinstance(X, Tensor) else X

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.labels import Classes, Codes, codes_of, encode
 from plap.params import Estimator
 from plap.solving import SolveInfo, solve
@@ -60,9 +60,8 @@ class PLaplacianLabelPropagation(Estimator):
         self.max_iter = max_iter
 
     def fit(self, graph: Graph, y: Any) -> PLaplacianLabelPropagation:
-        """Spread ``y``, one label a node; unknown is None, NaN or −1."""
-        if not isinstance(graph, Graph):
-            raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+        """Spread ``y``, one label per node; unknown is None, NaN or −1."""
+        check_graph(graph)
         classes, codes = encode(y)
         if codes.size != graph.num_nodes:
             raise InputError(f"y has {codes.size} labels but graph has {graph.num_nodes} nodes")

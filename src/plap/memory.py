@@ -18,15 +18,15 @@ _UNITS = {
 
 
 def parse_budget(value: MemoryBudget, name: str = "memory_budget") -> int | None:
-    """Bytes of a budget; None where there is no limit.
+    """A memory budget in bytes; None means no limit.
 
     Parameters
     ----------
     value : int, str or None
         Bytes, or a number with one of the units B, kB, MB, GB, TB (powers of 1000) and KiB, MiB, GiB, TiB
-        (powers of 1024), in capitals or not.
+        (powers of 1024), in upper or lower case.
     name : str
-        What an error calls it.
+        Name of the argument in error messages.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def parse_budget(value: MemoryBudget, name: str = "memory_budget") -> int | None
 
 
 def readable(size: int) -> str:
-    """``size`` bytes in the largest fitting unit, rounded up, so that it is enough when given as a budget.
+    """``size`` bytes in the largest fitting unit, rounded up, so that it suffices when passed as a budget.
 
     Examples
     --------

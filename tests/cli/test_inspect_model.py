@@ -15,7 +15,7 @@ import torch
 import command
 import plap
 from plap.artifacts import load_model
-from plap.insight import edge_trust, edges_once, load_members
+from plap.insight import edge_trust, load_members
 from plap.training import RunConfig
 
 CSBM = "csbm:phi=0.7,n=120,f=16,d=8.0,seed=2"
@@ -46,7 +46,7 @@ def write_folder(place: Path) -> Path:
     data = plap.data.load(CSBM)
     place.mkdir(parents=True)
     names = np.array([f"n{k:03d}" for k in range(120)])
-    source, target = data.graph.edge_index[:, edges_once(data.graph)].numpy()
+    source, target = data.graph.edge_index[:, data.graph.edges_once()].numpy()
     pl.DataFrame({"source": names[source], "target": names[target]}).write_csv(place / "edges.csv")
     labels = ["cat" if value else "dog" for value in data.y.tolist()]
     features = {f"f{k}": column for k, column in enumerate(data.x.to_dense().T.numpy())}
@@ -90,7 +90,7 @@ def test_json_and_tables_agree_with_the_library(run: Runner, fitted: Path, tmp_p
     data = plap.data.load_folder(fitted / "mygraph")
     file = load_model(fitted / "out")
     members = load_members(RunConfig.from_dict(dict(file.config)), file.states, 16, 2)
-    trust = edge_trust(members, data.x, data.graph)[edges_once(data.graph)]
+    trust = edge_trust(members, data.x, data.graph)[data.graph.edges_once()]
     table = pl.read_csv(edges)
     assert table.columns == ["source", "target", "trust", "use", "source_predicted", "target_predicted"]
     np.testing.assert_allclose(table["trust"], trust.sort().values, rtol=1e-3, atol=1e-6)

@@ -15,7 +15,6 @@ from plap.data import csbm, perturb_edges
 from plap.insight import (
     compare_trust,
     edge_trust,
-    edges_once,
     feature_cosine,
     members_of,
     neighbour_jaccard,
@@ -23,7 +22,6 @@ from plap.insight import (
 )
 from plap.insight.edge_trust import _without_each_part, can_be_judged
 from plap.insight.trust_comparison import SCORES
-from plap.insight.weights import reverse_entries
 from plap.training import RunConfig, train_runs
 
 
@@ -43,10 +41,10 @@ def noisy() -> tuple[plap.data.GraphData, torch.Tensor]:
 
 def test_random_edges_are_trusted_less(noisy: tuple[plap.data.GraphData, torch.Tensor]) -> None:
     data, random = noisy
-    once = edges_once(data.graph)
+    once = data.graph.edges_once()
     trust = edge_trust(trained(data, data.graph, p=1.5), data.x, data.graph)
     assert bool((trust > 0).all())
-    torch.testing.assert_close(trust, trust[reverse_entries(data.graph)])
+    torch.testing.assert_close(trust, trust[data.graph.reverse_entries()])
     original = ~random[once]
     pairs = data.graph.edge_index[:, once]
     rivals = feature_cosine(data.x, pairs), neighbour_jaccard(data.graph, pairs)
@@ -56,7 +54,7 @@ def test_random_edges_are_trusted_less(noisy: tuple[plap.data.GraphData, torch.T
 def test_edges_that_join_unlike_nodes_are_trusted_where_all_do() -> None:
     data = csbm(phi=-0.6, n=600, f=100, d=12.0, epsilon=8.0, seed=3)
     graph, random = perturb_edges(data.graph, 0.5, seed=1)
-    once = edges_once(graph)
+    once = graph.edges_once()
     trust = edge_trust(trained(replace(data, graph=graph), graph, p=2.5), data.x, graph)
     assert roc_auc_score(~random[once], trust[once]) > 0.6
 
@@ -73,7 +71,7 @@ def test_the_same_again_and_other_pairs_with_another_seed(
 
 def test_an_edge_is_judged_without_itself() -> None:
     graph = problems.random_graph(12, 0.4, seed=1)
-    once = edges_once(graph)
+    once = graph.edges_once()
     part = torch.arange(once.shape[0] + 5) % 3
     seen = np.zeros(part.shape[0], dtype=int)
     for chosen, rest in _without_each_part(graph, once, part):
@@ -147,7 +145,7 @@ def test_comparison_scores_everything_against_the_known_noise() -> None:
     assert list(found.auc) == list(SCORES)
     assert all(0 <= auc <= 1 for auc in found.auc.values())
     graph, random = perturb_edges(data.graph, 0.5, 0)
-    once = edges_once(graph)
+    once = graph.edges_once()
     x = data.x.to_dense()
     cosine = torch.cosine_similarity(*x[graph.edge_index[:, once]])
     assert found.auc["cosine"] == pytest.approx(roc_auc_score(~random[once], cosine), abs=1e-3)

@@ -11,7 +11,6 @@ import torch
 import plap
 import problems
 from plap.insight import attention_trust, feature_cosine, neighbour_jaccard, rivals
-from plap.insight.edge_trust import edges_once
 from plap.nn.gat import GAT
 
 
@@ -49,5 +48,5 @@ def test_attention_of_equal_nodes_is_an_even_share() -> None:
 
 def test_each_edge_is_named_once() -> None:
     graph = problems.self_loop().graph
-    pairs = graph.edge_index[:, edges_once(graph)]
+    pairs = graph.edge_index[:, graph.edges_once()]
     assert sorted(map(tuple, pairs.T.tolist())) == [(0, 1), (0, 2), (1, 2)]

@@ -9,7 +9,6 @@ from torch_geometric.nn import GATConv
 import plap
 import problems
 from plap.insight import learned_weights, load_members, members_of, relative_weights
-from plap.insight.weights import reverse_entries
 from plap.nn.gat import GAT
 from plap.training import RunConfig, build_module
 
@@ -44,11 +43,11 @@ def test_relative_weights_average_to_one_at_every_node() -> None:
     graph = problem.graph
     weight = plap.aggregation_weights(problem.x, graph, 1.2, 0.1)
     relative = relative_weights(weight, graph)
-    torch.testing.assert_close(relative, relative[reverse_entries(graph)])
+    torch.testing.assert_close(relative, relative[graph.reverse_entries()])
     one_way = weight * graph.degree.sqrt()[graph.indices.long()]
     rows = [one_way[graph.receivers() == node] for node in range(graph.num_nodes)]
     each = torch.cat([row / row.mean() for row in rows]).float()
-    torch.testing.assert_close(relative, (each + each[reverse_entries(graph)]) / 2)
+    torch.testing.assert_close(relative, (each + each[graph.reverse_entries()]) / 2)
 
 
 def test_equal_edges_of_a_regular_graph_count_one() -> None:

@@ -142,5 +142,5 @@ def test_a_place_that_takes_no_file_is_named(tmp_path: Path) -> None:
         train_in_pieces(
             worker.pieces(), worker.CONFIG, checkpoint=Checkpoint(tmp_path / "file" / "run", 1, resume=False)
         )
-    with pytest.raises(InputError, match="every 1 or more epochs"):
+    with pytest.raises(InputError, match="epochs between checkpoints must be an integer of 1 or more"):
         Checkpoint(tmp_path, every=0)

@@ -166,9 +166,13 @@ def test_refuses() -> None:
         ((Z, graph, y.numpy(), split), {}, "y must be a tensor of integers"),
         ((Z.numpy(), graph, y, split), {}, "probabilities must be a tensor of floats"),
         ((Z, graph, y, thirds(5)), {}, r"split.train must be boolean of shape \[4\]"),
-        ((Z, graph, y - 10, split), {}, "no label is known"),
+        ((Z, graph, y - 10, split), {}, "no node that may be used has a known label"),
         ((Z, graph, y + 5, split), {}, "the class 6, but probabilities has 2 columns"),
-        ((Z, graph, y, split), {"smoothing_alpha": 1.5}, r"smoothing_alpha must lie in \[0, 1\], not 1.5"),
+        (
+            (Z, graph, y, split),
+            {"smoothing_alpha": 1.5},
+            r"smoothing_alpha must be a number from 0 to 1, not 1.5",
+        ),
         (
             (Z, graph, y, split),
             {"correction_layers": -1},

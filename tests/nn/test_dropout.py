@@ -20,5 +20,5 @@ def test_is_nothing_outside_training_or_without_a_share() -> None:
     x = torch.randn(4, 4)
     assert dropout(x, 0.5, training=False) is x
     assert dropout(x, 0.0, training=True) is x
-    with pytest.raises(ValueError, match=r"dropout must lie in \[0, 1\), not 1.0"):
+    with pytest.raises(ValueError, match=r"dropout must be a number of at least 0 and below 1, not 1.0"):
         dropout(x, 1.0, training=True)

@@ -85,13 +85,13 @@ def test_shown_labels_help_where_features_say_nothing() -> None:
 
 def test_refuses() -> None:
     y, train = torch.tensor([0, 1, 2]), torch.ones(3, dtype=torch.bool)
-    with pytest.raises(InputError, match="one class a node"):
+    with pytest.raises(InputError, match="one class per node"):
         LabelReuse(torch.rand(3, 2), train, 3)
     with pytest.raises(InputError, match="train must be a boolean tensor of shape"):
         LabelReuse(y, torch.tensor([0, 1]), 3)
     with pytest.raises(InputError, match="the class 2, but num_classes is 2"):
         LabelReuse(y, train, 2)
-    with pytest.raises(InputError, match="share must lie between 0 and 1"):
+    with pytest.raises(InputError, match="share must be a number above 0 and below 1"):
         LabelReuse(y, train, 3, share=1.0)
     with pytest.raises(InputError, match="two training labels"):
         LabelReuse(torch.tensor([0, -1, -1]), train, 3)

@@ -135,7 +135,7 @@ def test_the_user_s_cache_is_the_default(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_without_pymetis_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pymetis", None)
-    with pytest.raises(InputError, match=r"need the package pymetis: pip install 'plap\[scale\]'"):
+    with pytest.raises(InputError, match=r"needs the package pymetis: pip install 'plap\[scale\]'"):
         partition(problems.grid(), 2)
 
 

@@ -175,9 +175,9 @@ def test_weights_keep_their_type_and_their_gradient() -> None:
 def test_refuses() -> None:
     graph = problems.path(4)
     cases: list[tuple[Any, str]] = [
-        ([0, 4], "nodes holds 4, and the graph has the nodes 0 to 3"),
-        ([-1, 2], "nodes holds -1"),
-        ([1, 2, 1], "nodes holds 1 twice"),
+        ([0, 4], "nodes contains 4, but the graph has the nodes 0 to 3"),
+        ([-1, 2], "nodes contains -1"),
+        ([1, 2, 1], "nodes contains 1 twice"),
         ([], "at least one node"),
         ([0.5], "nodes must be integers"),
         ("ab", "nodes must be integers or a mask, not str"),

@@ -123,7 +123,7 @@ def test_another_end_of_the_spectrum() -> None:
     assert by_bound.top == pytest.approx(bound)
     assert by_value.top == pytest.approx(sharp)
     assert ((by_bound.regime == "low-pass") <= (by_value.regime == "low-pass")).all()
-    with pytest.raises(plap.InputError, match="top must be positive"):
+    with pytest.raises(plap.InputError, match="top must be a positive"):
         node_regimes(x, graph, 1.5, top=0)
     with pytest.raises(plap.InputError, match="no edge"):
         node_regimes(torch.ones(3), plap.Graph.from_edges([], num_nodes=3), 1.5)

@@ -10,6 +10,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from plap.sparse import scipy_from_tensor
+
 Features: TypeAlias = "Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix"
 
 _ROWS = 4096
@@ -42,6 +44,4 @@ def _rows(features: Features) -> np.ndarray | scipy.sparse.csr_array:
     features = features.detach().cpu()
     if features.layout == torch.strided:
         return features.numpy()
-    csr = features.to_sparse_csr()
-    parts = (csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
-    return scipy.sparse.csr_array(parts, shape=tuple(csr.shape))
+    return scipy_from_tensor(features)

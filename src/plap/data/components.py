@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
@@ -27,11 +26,7 @@ def largest_component(data: GraphData) -> GraphData:
 
 
 def _largest(graph: Graph) -> np.ndarray:
-    n = graph.num_nodes
-    matrix = csr_matrix(
-        (np.ones(graph.num_entries), graph.indices.numpy(), graph.indptr.numpy()), shape=(n, n)
-    )
-    _, component = connected_components(matrix, directed=False)
+    _, component = connected_components(graph.to_scipy(weighted=False, copy=False), directed=False)
     sizes = np.bincount(component)
     first_node = np.unique(component, return_index=True)[1]
     largest = min(np.flatnonzero(sizes == sizes.max()), key=lambda c: first_node[c])
@@ -47,15 +42,11 @@ def _restrict(data: GraphData, nodes: Tensor) -> GraphData:
     def inside(edge_index: Tensor) -> Tensor:
         return new_index[edge_index][:, new_index[edge_index[0]] >= 0]
 
-    kept = new_index[data.graph.receivers()] >= 0
-    graph = Graph.from_edge_index(
-        inside(data.graph.edge_index), data.graph.weight[kept], nodes.shape[0], self_loops="keep"
-    )
     ids = range(n) if data.node_ids is None else data.node_ids
     note = f"Kept the largest connected component, {nodes.shape[0]} of {n} nodes."
     return replace(
         data,
-        graph=replace(graph, info=data.graph.info),
+        graph=replace(data.graph.subgraph(nodes), info=data.graph.info),
         x=select_rows(data.x, nodes),
         y=data.y[nodes],
         node_ids=tuple(ids[k] for k in nodes.tolist()),

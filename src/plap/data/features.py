@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from plap.sparse import csr_rows
+
 
 def compact(x: Tensor) -> Tensor:
     """Return [N, F] features as float32, in torch's sparse CSR form where that takes fewer bytes.
@@ -41,16 +43,7 @@ def select_rows(x: Tensor, rows: Tensor) -> Tensor:
     """
     if x.layout == torch.strided:
         return x[rows]
-    start, stop = x.crow_indices()[rows], x.crow_indices()[rows + 1]
-    counts = stop - start
-    indptr = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-    within = torch.arange(int(indptr[-1])) - torch.repeat_interleave(indptr[:-1], counts)
-    entries = torch.repeat_interleave(start, counts) + within
-    values, columns = x.values()[entries], x.col_indices()[entries]
-    with _quiet():
-        return torch.sparse_csr_tensor(
-            indptr, columns, values, (rows.shape[0], x.shape[1]), check_invariants=True
-        )
+    return csr_rows(x, rows)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.graph import Graph
+from plap.sparse import scipy_from_tensor
 
 _CELLS = 1 << 22
 """Numbers that one step may hold beside the features."""
@@ -36,9 +37,7 @@ def gradient_norms(x: Tensor, graph: Graph) -> NDArray[np.float64]:
     degree = graph.degree.detach().double().numpy()
     scale = np.divide(1, np.sqrt(degree), out=np.zeros(n), where=degree > 0)
     g = _rows(x, scale)
-    matrix = scipy.sparse.csr_array(
-        (graph.weight.detach().numpy(), graph.indices.numpy(), graph.indptr.numpy()), shape=(n, n)
-    )
+    matrix = graph.to_scipy(copy=False)
     square = _row_sums(g * g)
     terms = matrix @ square + degree * square
     norms: NDArray[np.float64] = np.zeros(n)
@@ -53,8 +52,7 @@ def _rows(x: Tensor, scale: NDArray[np.float64]) -> Any:
     """Features as float64, each row times its scale, sparse if ``x`` is."""
     if x.layout == torch.strided:
         return x.detach().double().numpy() * scale[:, None]
-    parts = (x.values().double().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    matrix = scipy.sparse.csr_array(parts, shape=tuple(x.shape))
+    matrix = scipy_from_tensor(x).astype(np.float64)
     matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
     return matrix
 

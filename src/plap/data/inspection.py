@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
@@ -147,11 +146,9 @@ def _distribution(values: NDArray[Any], *, whole: bool = False) -> Distribution 
 
 def _components(graph: Graph) -> tuple[int, int]:
     """Number of connected components, and nodes in the largest."""
-    n = graph.num_nodes
-    if n == 0:
+    if graph.num_nodes == 0:
         return 0, 0
-    ones = np.ones(graph.num_entries, dtype=np.int8)
-    matrix = scipy.sparse.csr_array((ones, graph.indices.numpy(), graph.indptr.numpy()), shape=(n, n))
+    matrix = graph.to_scipy(weighted=False, dtype=np.int8, copy=False)
     count, label = connected_components(matrix, directed=False)
     return int(count), int(np.bincount(label).max())
 

@@ -53,7 +53,7 @@ def perturb_edges(graph: Graph, rate: float, seed: int = 0) -> PerturbedGraph:
     if isinstance(rate, bool) or not isinstance(rate, int | float | np.number) or not 0 <= rate <= 1:
         raise InputError(f"rate must be a number in [0, 1], not {rate!r}")
     receiver, source = graph.receivers().cpu().numpy(), graph.indices.cpu().numpy().astype(np.int64)
-    upper, loops = np.flatnonzero(source < receiver), np.flatnonzero(source == receiver)
+    upper, loops = graph.edges_once().cpu().numpy(), np.flatnonzero(source == receiver)
     rank = rank_pairs(source[upper], receiver[upper])
     count = math.floor(rate * upper.size + 0.5)
     absent = graph.num_nodes * (graph.num_nodes - 1) // 2 - upper.size

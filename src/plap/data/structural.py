@@ -37,15 +37,10 @@ def structural_features(graph: Graph) -> Tensor:
     n = graph.num_nodes
     if n == 0:
         return torch.zeros(0, len(STRUCTURAL_NAMES))
-    weight = graph.weight.detach().cpu().numpy()
-    structure = (graph.indices.cpu().numpy(), graph.indptr.cpu().numpy())
-    matrix = scipy.sparse.csr_array((weight, *structure), shape=(n, n))
+    matrix = graph.to_scipy(copy=False)
     degree = graph.degree.detach().cpu().numpy()
     inverse = np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0)
-    if bool((weight == 1).all()):
-        back = inverse * (matrix @ inverse)
-    else:
-        back = inverse * (scipy.sparse.csr_array((weight**2, *structure), shape=(n, n)) @ inverse)
+    back = inverse * ((matrix.power(2) if graph.is_weighted else matrix) @ inverse)
     columns = [
         np.log1p(degree),
         np.log1p(inverse * (matrix @ degree)),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from plap.checks import check_choice
 from plap.data import GraphData, Split, load, perturb_edges, split
 from plap.data.components import largest_component
 from plap.data.resolve import open_graph
@@ -94,9 +95,7 @@ PROTOCOLS: dict[str, Protocol] = {
 
 def find_protocol(name: str) -> Protocol:
     """``paper`` or ``sound``."""
-    if name not in PROTOCOLS:
-        raise InputError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {name!r}")
-    return PROTOCOLS[name]
+    return PROTOCOLS[check_choice("protocol", name, PROTOCOLS)]
 
 
 @lru_cache(maxsize=2)

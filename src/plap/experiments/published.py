@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from plap.checks import did_you_mean
 from plap.errors import InputError
 
 _FOLDER = files("plap.experiments") / "tables_published"
@@ -135,6 +135,4 @@ def _cell(raw: Mapping[str, Any]) -> PublishedCell:
 def _find(name: str, known: Sequence[str], what: str) -> int:
     if name in known:
         return known.index(name)
-    close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known)}"
-    raise InputError(f"there is no {what} named {name!r}: {hint}")
+    raise InputError(f"there is no {what} named {name!r}: {did_you_mean(name, known)}")

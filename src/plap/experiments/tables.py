@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from plap.checks import check_choice, check_integer, did_you_mean
 from plap.errors import InputError
 from plap.experiments.own_files import is_path
 from plap.experiments.published import PublishedTable, load_published
@@ -91,8 +91,7 @@ def load_table(name: str) -> Table:
     if key in table_names():
         raw = tomllib.loads((_FOLDER / f"{key}.toml").read_text(encoding="utf-8"))
         return _parse(raw, key, None, key)
-    close = difflib.get_close_matches(key, table_names(), n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(table_names())}"
+    hint = did_you_mean(key, table_names())
     raise InputError(f"there is no table named {name!r}: {hint} (a table of your own is a .toml file)")
 
 
@@ -108,8 +107,9 @@ def _read(path: Path) -> dict[str, Any]:
 def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -> Table:
     unknown = sorted(set(raw) - _FIELDS)
     if unknown:
-        close = difflib.get_close_matches(unknown[0], _FIELDS, n=1)
-        raise InputError(f"{where}: unknown field {unknown[0]!r}" + (f", {close[0]}?" if close else ""))
+        raise InputError(
+            f"{where}: unknown field {unknown[0]!r}: {did_you_mean(unknown[0], sorted(_FIELDS))}"
+        )
     for field_name, (kind, said) in _KINDS.items():
         if field_name in raw and (
             not isinstance(raw[field_name], kind) or (kind is int and isinstance(raw[field_name], bool))
@@ -124,11 +124,8 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
         twice = next(row for row in rows if rows.count(row) > 1)
         raise InputError(f"{where}: two rows of models would be called {twice!r}")
     families = raw.get("families", published.families if published else [rows])
-    runs = raw.get("runs", 10)
-    if runs < 1:
-        raise InputError(f"{where}: runs must be an integer of 1 or more, not {runs!r}")
-    if raw.get("hidden", 1) < 1:
-        raise InputError(f"{where}: hidden must be an integer of 1 or more, not {raw['hidden']!r}")
+    runs = check_integer(f"{where}: runs", raw.get("runs", 10), 1)
+    check_integer(f"{where}: hidden", raw.get("hidden", 1), 1)
     _check_rows(raw.get("families", []), "families", rows, where)
     _check_rows([raw.get("not_run", [])], "not_run", rows, where)
     _check_choice(raw, "measure", get_args(Measure), where)
@@ -183,10 +180,8 @@ def _check_rows(groups: Sequence[object], field_name: str, rows: tuple[str, ...]
 
 
 def _check_choice(raw: Mapping[str, Any], field_name: str, choices: tuple[str, ...], where: str) -> None:
-    if field_name in raw and raw[field_name] not in choices:
-        raise InputError(
-            f"{where}: {field_name} must be one of {', '.join(choices)}, not {raw[field_name]!r}"
-        )
+    if field_name in raw:
+        check_choice(f"{where}: {field_name}", raw[field_name], choices)
 
 
 def _placed(dataset: str, folder: Path | None) -> str:

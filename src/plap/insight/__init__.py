@@ -1,6 +1,6 @@
 """What a trained model learned: numbers first, pictures from them."""
 
-from plap.insight.edge_trust import edge_trust, edges_once
+from plap.insight.edge_trust import edge_trust
 from plap.insight.embeddings import node_embeddings, tsne
 from plap.insight.entropy import uniform_entropy, weight_entropy
 from plap.insight.evidence import pair_evidence
@@ -18,7 +18,6 @@ __all__ = [
     "attention_trust",
     "compare_trust",
     "edge_trust",
-    "edges_once",
     "feature_cosine",
     "learned_weights",
     "load_members",

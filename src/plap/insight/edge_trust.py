@@ -10,13 +10,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from plap.checks import check_integer
 from plap.data.pairs import rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
 from plap.data.seeds import generator
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.evidence import pair_evidence
 from plap.insight.rivals import feature_cosine
-from plap.insight.weights import reverse_entries
 from plap.nn import PGNN
 from plap.nn.linear import Features
 
@@ -66,13 +66,12 @@ def edge_trust(
     for member in members:
         if not isinstance(member, PGNN):
             raise InputError(f"edge trust is made for PGNN, not for {type(member).__name__}")
-    if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
-        raise InputError(f"folds must be an integer of 2 or more, not {folds!r}")
+    folds = check_integer("folds", folds, 2)
     if not can_be_judged(graph):
         raise InputError(
             "edge trust tells edges from pairs of nodes that none joins; the graph lacks one of these"
         )
-    once = edges_once(graph)
+    once = graph.edges_once()
     joined = graph.edge_index[:, once]
     rng = generator(seed)
     apart = _pairs_apart(graph, joined, rng)
@@ -82,26 +81,14 @@ def edge_trust(
     odds = _odds(evidence, joined.shape[1], rng)
     trust = torch.full((graph.num_entries,), torch.nan, dtype=torch.float64)
     trust[once] = torch.from_numpy(odds)
-    trust[reverse_entries(graph)[once]] = trust[once]
+    trust[graph.reverse_entries()[once]] = trust[once]
     return trust
 
 
 def can_be_judged(graph: Graph) -> bool:
     """Whether the graph has both: an edge, and two nodes that none joins."""
-    edges = edges_once(graph).shape[0]
+    edges = graph.edges_once().shape[0]
     return 0 < edges < graph.num_nodes * (graph.num_nodes - 1) // 2
-
-
-def edges_once(graph: Graph) -> Tensor:
-    """The stored entries whose source is the lower of the two nodes: one an edge, self-loops left out.
-
-    Examples
-    --------
-    >>> import plap
-    >>> edges_once(plap.Graph.from_edges([(0, 1), (1, 2)]))
-    tensor([1, 3])
-    """
-    return (graph.indices < graph.receivers()).nonzero().squeeze(1)
 
 
 def _pairs_apart(graph: Graph, joined: Tensor, rng: np.random.Generator) -> Tensor:
@@ -129,7 +116,7 @@ def _judged(
 
 def _without_each_part(graph: Graph, once: Tensor, part: Tensor) -> Iterator[tuple[NDArray[Any], Graph]]:
     """Which pairs are of each part, and the graph without their edges; self-loops stay."""
-    edges, weight, reverse = graph.edge_index, graph.weight.detach(), reverse_entries(graph)
+    edges, weight, reverse = graph.edge_index, graph.weight.detach(), graph.reverse_entries()
     for number in part.unique().tolist():
         kept = torch.ones(graph.num_entries, dtype=torch.bool)
         left_out = once[part[: once.shape[0]] == number]

@@ -21,7 +21,7 @@ from plap.propagation import propagate
 def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
     """What the last linear map of a trained module sees of each node, [N, hidden].
 
-    pGNN: F(K) of Eq. 17. GCN: the hidden units after the second averaging.
+    pGNN: F(K) of Eq. 16. GCN: the hidden units after the second averaging.
 
     Examples
     --------

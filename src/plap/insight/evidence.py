@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
+from plap.calculus import over_root_degree
 from plap.graph import Graph
 from plap.insight.members import evaluating
 from plap.nn import PGNN
@@ -39,7 +40,6 @@ def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Ten
     """
     with evaluating(member):
         start, conv = member.embed(x), member.conv
-        root = torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(start.dtype)
         columns: list[Tensor] = []
         state = start
         for steps in sorted({0, 1, 2, conv.K}):
@@ -50,7 +50,7 @@ def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Ten
             columns += [
                 _of_pairs(_product, direction, pairs),
                 _of_pairs(cosine_similarity, centred, pairs),
-                _of_pairs(_closeness, root[:, None] * state, pairs),
+                _of_pairs(_closeness, over_root_degree(state, graph), pairs),
             ]
         columns.append(_of_pairs(_product, conv.lin(state).softmax(1), pairs))
     return torch.stack(columns, dim=1)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plap.data.graph_data import GraphData
 from plap.errors import InputError
-from plap.insight.edge_trust import can_be_judged, edge_trust, edges_once
+from plap.insight.edge_trust import can_be_judged, edge_trust
 from plap.insight.entropy import uniform_entropy, weight_entropy
 from plap.insight.neighbours import NeighbourHelp, neighbour_help
 from plap.insight.weights import learned_weights, relative_weights
@@ -45,7 +45,7 @@ class Learned:
         mean, uniform = (
             _mean(values[several & ~self.entropy.isnan()]) for values in (self.entropy, self.uniform)
         )
-        once = edges_once(self.data.graph)
+        once = self.data.graph.edges_once()
         trust = None if self.trust is None else self.trust[once]
         return {
             "entropy": {"mean": mean, "uniform": uniform, "nodes": int(several.sum())},
@@ -68,7 +68,7 @@ class Learned:
         """One row an edge, the least trusted first: source, target, trust, use, and what is predicted."""
         import polars  # noqa: PLC0415
 
-        once = edges_once(self.data.graph)
+        once = self.data.graph.edges_once()
         source, target = self.data.graph.edge_index[:, once].numpy()
         names = self._node_names()
         said = np.array(self.classes)[self.neighbours.predicted_with.numpy()]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from plap.calculus import p_laplacian
+from plap.checks import check_choice, check_number
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.propagation import aggregation_weights, propagate
@@ -95,7 +96,7 @@ def risk_bound(
     _check(x, noise, lipschitz, graph, form)
     truth, guess = sigma(x + noise), sigma(x)
     if truth.shape != (graph.num_nodes,):
-        raise InputError(f"sigma must give one number a node, not {list(truth.shape)}")
+        raise InputError(f"sigma must give one number per node, not {list(truth.shape)}")
     steps = [_step(x, graph, p, mu, k) for k in range(K)]
     last = steps[-1]
     predicted = _sums(last.weight * sigma(last.state)[graph.indices.long()], graph) + last.beta * guess
@@ -168,12 +169,10 @@ def _sums(values: Tensor, graph: Graph) -> Tensor:
 
 
 def _check(x: Tensor, noise: Tensor, lipschitz: float, graph: Graph, form: str) -> None:
-    if form not in get_args(Form):
-        raise InputError(f"form must be one of {', '.join(get_args(Form))}, not {form!r}")
+    check_choice("form", form, Form)
     if x.dtype != torch.float64 or noise.shape != x.shape or x.ndim != 2:
         raise InputError("x and noise must be float64 tensors of one shape [N, C]")
-    if not lipschitz >= 0:
-        raise InputError(f"lipschitz must be a number of 0 or more, not {lipschitz!r}")
+    check_number("lipschitz", lipschitz, least=0)
     low, high = float(graph.degree.min()), float(graph.degree.max())
     if low <= 0 or high - low > 1e-9 * high:
         raise InputError(f"the graph must be regular, and its degrees range from {low:g} to {high:g}")

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.graph import Graph
-from plap.insight.weights import learned_weights, reverse_entries
+from plap.insight.weights import learned_weights
 from plap.nn.gat import GAT
 from plap.nn.linear import Features
+from plap.sparse import scipy_from_tensor
 
 _PAIRS = 1 << 14
 """Pairs whose rows are held at a time."""
@@ -53,10 +54,7 @@ def neighbour_jaccard(graph: Graph, pairs: Tensor) -> NDArray[np.float64]:
     >>> neighbour_jaccard(square, torch.tensor([[0, 0], [1, 2]]))
     array([0.25, 0.5 ])
     """
-    n = graph.num_nodes
-    ones = np.ones(graph.num_entries)
-    A = scipy.sparse.csr_array((ones, graph.indices.numpy(), graph.indptr.numpy()), shape=(n, n))
-    common = _row_products(A, pairs)
+    common = _row_products(graph.to_scipy(weighted=False, copy=False), pairs)
     count = np.diff(graph.indptr.numpy())
     either = count[pairs[0]] + count[pairs[1]] - common
     return _quotients(common, either)
@@ -75,19 +73,14 @@ def attention_trust(module: GAT, x: Features, graph: Graph) -> Tensor:
     attention = learned_weights(module, x, graph).mean(1)
     neighbours = torch.bincount(graph.receivers(), minlength=graph.num_nodes)
     relative = attention * (neighbours + 1)[graph.receivers()]  # a node attends to itself too
-    return (relative + relative[reverse_entries(graph)]) / 2
+    return (relative + relative[graph.reverse_entries()]) / 2
 
 
 def _rows(x: Features) -> Any:
     """Something whose rows can be taken by number: a NumPy array, or a SciPy CSR one."""
     if not isinstance(x, Tensor):
         return scipy.sparse.csr_array(x)
-    x = x.detach()
-    if x.layout == torch.strided:
-        return x.numpy()
-    x = x.to_sparse_csr()
-    parts = (x.values().numpy(), x.col_indices().numpy(), x.crow_indices().numpy())
-    return scipy.sparse.csr_array(parts, shape=tuple(x.shape))
+    return x.detach().numpy() if x.layout == torch.strided else scipy_from_tensor(x)
 
 
 def _quotients(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:

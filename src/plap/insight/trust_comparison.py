@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from plap.data import GraphData, perturb_edges, split
-from plap.insight.edge_trust import edge_trust, edges_once
+from plap.insight.edge_trust import edge_trust
 from plap.insight.members import members_of
 from plap.insight.rivals import attention_trust, feature_cosine, neighbour_jaccard
 from plap.insight.weights import learned_weights, relative_weights
@@ -75,7 +75,7 @@ def compare_trust(
     runs = train_runs(graph, data.x, data.y, configs, parts, num_classes=data.num_classes)
     *modules, attentive = members_of(runs, data.x.shape[1], data.num_classes)
     assert isinstance(attentive, GAT)
-    once = edges_once(graph)
+    once = graph.edges_once()
     pairs = graph.edge_index[:, once]
     use = [relative_weights(learned_weights(module, data.x, graph), graph) for module in modules]
     scores: dict[str, ArrayLike] = {

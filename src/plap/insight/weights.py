@@ -17,8 +17,8 @@ from plap.nn.linear import Features
 def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
     """How much each stored entry counts in a trained module.
 
-    pGNN: α D^-1/2 M D^-1/2 of the last step (Eq. 12-13). GAT: the attention of the first layer, one column
-    a head; what a node pays to itself is not in it.
+    pGNN: α D^-1/2 M D^-1/2 of the last step (Eq. 12-14). GAT: the attention of the first layer, one column
+    per head; what a node pays to itself is not in it.
 
     Parameters
     ----------
@@ -66,19 +66,7 @@ def relative_weights(weight: Tensor, graph: Graph) -> Tensor:
     mean = torch.zeros(graph.num_nodes, dtype=torch.float64).index_add(0, receivers, weight)
     mean = mean / count.clamp(min=1)
     relative = weight / mean.clamp(min=torch.finfo(torch.float64).tiny)[receivers]
-    return ((relative + relative[reverse_entries(graph)]) / 2).float()
-
-
-def reverse_entries(graph: Graph) -> Tensor:
-    """The place of entry (j, i) for every entry (i, j), [entries].
-
-    Examples
-    --------
-    >>> import plap
-    >>> reverse_entries(plap.Graph.from_edges([(0, 1), (0, 2)]))
-    tensor([2, 3, 0, 1])
-    """
-    return torch.argsort(graph.indices, stable=True)
+    return ((relative + relative[graph.reverse_entries()]) / 2).float()
 
 
 def _attention(module: GAT, x: Features, graph: Graph) -> Tensor:

@@ -11,6 +11,7 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.training.adam import Moments, StackedAdam
 from plap.whole_file import write_whole
@@ -31,8 +32,7 @@ class Checkpoint:
     """Go on from the file where there is one; if not, it is written over."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
-            raise InputError(f"a checkpoint must be written every 1 or more epochs, not {self.every!r}")
+        check_integer("the number of epochs between checkpoints", self.every, 1)
 
     @property
     def file(self) -> Path:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
+from plap.checks import check_choice
 from plap.errors import InputError
 from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import halo_of, logits_of
@@ -27,8 +28,7 @@ _known: WeakKeyDictionary[Pieces, dict[tuple[Halo, int, int], bool]] = WeakKeyDi
 
 def check_place_of_evaluation(on: str) -> None:
     """Refuse what is none of the places to evaluate on."""
-    if on not in get_args(EvaluateOn):
-        raise InputError(f"evaluation must be one of {', '.join(get_args(EvaluateOn))}, not {on!r}")
+    check_choice("evaluation", on, EvaluateOn)
 
 
 class Evaluation:

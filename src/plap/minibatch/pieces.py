@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from plap.artifacts import features_digest
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.parts import PartLoader, Subgraph, induced, partition, with_halo
-from plap.parts.checks import check_count
 from plap.split_masks import SplitLike
 from plap.training.inputs import make_inputs
 from plap.training.objective import check_labels, count_classes
@@ -124,7 +124,7 @@ class Pieces:
         self.x = make_inputs(graph, x, torch.float32, adjacency=False).matrix
         self.num_classes = count_classes(y, [split], num_classes)
         self.multilabel = y.ndim == 2
-        self.pieces_per_step = check_count("pieces_per_step", pieces_per_step, 1)
+        self.pieces_per_step = check_integer("pieces_per_step", pieces_per_step, 1)
         self._part = part
         self._all = PartLoader(graph, part, parts_per_batch, seed)
         trained = part if training_part is None else training_part

@@ -18,18 +18,10 @@ def pyg_graphs(data: GraphData) -> list[Data]:
     A batch goes into a model as ``model(batch.x, batch.edge_index, batch.edge_weight)``; ``batch.n_id`` says
     which nodes of the collection it has.
     """
-    from torch_geometric.data import Data  # noqa: PLC0415  (slow to import)
-
     if data.graph_of_node is None:
         raise InputError(f"{data.name} is one graph, not a collection")
     pieces = [induced(data.graph, data.graph_of_node == number) for number in data.graph_of_node.unique()]
     return [
-        Data(
-            x=piece.rows(data.x).to_dense(),
-            y=piece.rows(data.y),
-            edge_index=piece.graph.edge_index,
-            edge_weight=piece.graph.weight,
-            n_id=piece.nodes,
-        )
+        piece.graph.to_pyg(x=piece.rows(data.x).to_dense(), y=piece.rows(data.y), n_id=piece.nodes)
         for piece in pieces
     ]

@@ -1,4 +1,4 @@
-"""GCN's propagation matrix, and what is done with it."""
+"""GCN's propagation matrix, and the steps that multiply with it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from torch.nn import Linear
 
 from plap.graph import Graph
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import Features, csr_tensor, sparse_product
+from plap.nn.linear import Features, sparse_product
 from plap.nn.memo import Memo
+from plap.sparse import tensor_from_scipy
 
 _ADJACENCIES: Memo[Tensor] = Memo()
 
@@ -19,7 +20,7 @@ _ADJACENCIES: Memo[Tensor] = Memo()
 def normalized_adjacency(graph: Graph) -> scipy.sparse.csr_array:
     r"""GCN's propagation matrix :math:`\hat D^{-1/2} (W + I) \hat D^{-1/2}`, in float64.
 
-    As PyG computes it: a node that has a self-loop keeps its weight instead of getting one of 1.
+    As PyG computes it: a node that already has a self-loop keeps its weight, all others get one of weight 1.
 
     Examples
     --------
@@ -28,9 +29,7 @@ def normalized_adjacency(graph: Graph) -> scipy.sparse.csr_array:
     array([[0.5, 0.5],
            [0.5, 0.5]])
     """
-    n = graph.num_nodes
-    parts = (graph.weight.detach().double().numpy(), graph.indices.numpy(), graph.indptr.numpy())
-    W = scipy.sparse.csr_array(parts, shape=(n, n))
+    W = graph.to_scipy(dtype=np.float64, copy=False)
     missing = (W.diagonal() == 0).astype(np.float64)
     W = scipy.sparse.csr_array(W + scipy.sparse.diags_array(missing))
     root = scipy.sparse.diags_array(1 / np.sqrt(W.sum(axis=1)))
@@ -39,8 +38,8 @@ def normalized_adjacency(graph: Graph) -> scipy.sparse.csr_array:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def adjacency_tensor(graph: Graph) -> Tensor:
-    """:func:`normalized_adjacency` as a torch CSR tensor, made once for each graph."""
-    return _ADJACENCIES.get(graph, lambda: csr_tensor(normalized_adjacency(graph), torch.float64))
+    """:func:`normalized_adjacency` as a torch CSR tensor, made once per graph."""
+    return _ADJACENCIES.get(graph, lambda: tensor_from_scipy(normalized_adjacency(graph), torch.float64))
 
 
 class OnAdjacency(torch.nn.Module):

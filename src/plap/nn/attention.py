@@ -1,4 +1,4 @@
-"""PyG's attention layer with a sum over neighbours that holds nothing of size edges × channels."""
+"""PyG's attention layer with a sum over neighbours that needs no array of size edges × channels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch_geometric.nn import GATConv
 
-from plap.nn.linear import csr_of_parts
 from plap.nn.memo import Memo
+from plap.sparse import csr_tensor
 
 
 class AttentionConv(GATConv):  # type: ignore[misc]
-    """``GATConv`` that on the CPU sums over neighbours by sparse products, one a head.
+    """``GATConv`` that on the CPU sums over neighbours by sparse products, one per head.
 
     Values and gradients are those of ``GATConv`` up to rounding; second derivatives are refused.
     """
@@ -53,7 +53,7 @@ def weighted_sum(edges: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
 
 
 class _Pattern(NamedTuple):
-    """Where a matrix of one value an edge has them."""
+    """The places of a sparse matrix that has one value per edge."""
 
     rows: Tensor
     columns: Tensor
@@ -63,10 +63,10 @@ class _Pattern(NamedTuple):
     def with_values(self, values: Tensor) -> Tensor:
         """The CSR matrix with these values, in the order of the pattern."""
         nodes = self.rows.shape[0] - 1
-        return csr_of_parts(self.rows, self.columns, values, (nodes, nodes))
+        return csr_tensor(self.rows, self.columns, values, (nodes, nodes))
 
     def of_heads(self, alpha: Tensor) -> list[Tensor]:
-        """A matrix a head of values [E, H], in the order of the edges."""
+        """One matrix per head from values [E, H] in the order of the edges."""
         return [self.with_values(values) for values in alpha.index_select(0, self.order).t().contiguous()]
 
 

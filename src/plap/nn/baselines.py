@@ -29,7 +29,7 @@ __all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "MLP", "SGC", "DeepGAT", "JKNet", "n
 
 
 class MLP(torch.nn.Module):
-    """Two linear layers on the features alone; the edges are taken and ignored."""
+    """Two linear layers on the features alone; edges are accepted and ignored."""
 
     def __init__(
         self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5

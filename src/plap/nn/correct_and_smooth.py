@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer, check_number
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
+from plap.sparse import csr_tensor
 from plap.split_masks import SplitLike
 
 
@@ -40,12 +41,12 @@ def correct_and_smooth(
         \hat Z \leftarrow \alpha_2 S \hat Z + (1 - \alpha_2) \hat Z_0
 
     where :math:`\hat Z_0` is Y at known nodes and Ẑ elsewhere. It assumes that neighbours tend to be of one
-    class: on a heterophilic graph it does harm.
+    class: on a heterophilic graph it makes predictions worse.
 
     Parameters
     ----------
     probabilities : Tensor, shape [N, C]
-        Of any classifier: rows of sum 1, not logits.
+        From any classifier: rows that sum to 1, not logits.
     graph : Graph
         On the device of ``probabilities``.
     y : Tensor, shape [N], integer
@@ -58,7 +59,7 @@ def correct_and_smooth(
         Steps of the two recursions.
     correction_alpha, smoothing_alpha : float in [0, 1]
         How far errors and labels travel. At 1 nothing holds them where they came from, and on a graph that
-        mixes fast all nodes get one and the same correction, which can undo the classifier altogether.
+        mixes fast all nodes get the same correction, which can undo the classifier's work altogether.
     autoscale : bool
         Choose γ for each node so that its correction is as large as the mean error at known nodes.
     scale : float
@@ -67,8 +68,8 @@ def correct_and_smooth(
     Returns
     -------
     Tensor, shape [N, C]
-        Again rows of sum 1: PyG's result divided by its row sums, which keeps each row's order. A row that it
-        leaves empty keeps the classifier's probabilities.
+        Rows that sum to 1: PyG's result divided by its row sums, which keeps each row's order. A row that is
+        all zeros there keeps the classifier's probabilities.
 
     Examples
     --------
@@ -81,11 +82,9 @@ def correct_and_smooth(
     """
     known = _known(probabilities, graph, y, split, use_validation)
     for name, layers in (("correction_layers", correction_layers), ("smoothing_layers", smoothing_layers)):
-        if isinstance(layers, bool) or not isinstance(layers, Integral) or layers < 0:
-            raise InputError(f"{name} must be an integer of 0 or more, not {layers!r}")
+        check_integer(name, layers, 0)
     for name, alpha in (("correction_alpha", correction_alpha), ("smoothing_alpha", smoothing_alpha)):
-        if not 0 <= alpha <= 1:
-            raise InputError(f"{name} must lie in [0, 1], not {alpha!r}")
+        check_number(name, alpha, least=0, most=1)
     from torch_geometric.nn.models import CorrectAndSmooth  # noqa: PLC0415  (slow to import)
 
     steps = CorrectAndSmooth(
@@ -108,8 +107,7 @@ def _weight_matrix(graph: Graph, dtype: torch.dtype) -> Tensor:
     With an ``edge_index`` and weights it would do neither.
     """
     n = graph.num_nodes
-    weight = graph.weight.detach().to(dtype)
-    return torch.sparse_csr_tensor(graph.indptr, graph.indices, weight, (n, n), check_invariants=False)
+    return csr_tensor(graph.indptr, graph.indices, graph.weight.detach().to(dtype), (n, n))
 
 
 def _normalised(rows: Tensor, otherwise: Tensor) -> Tensor:
@@ -122,27 +120,27 @@ def _normalised(rows: Tensor, otherwise: Tensor) -> Tensor:
 
 def _known(probabilities: Tensor, graph: Graph, y: Tensor, split: SplitLike, use_validation: bool) -> Tensor:
     """Mask of the nodes whose labels are used, after everything was checked."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
-    n = graph.num_nodes
+    n = check_graph(graph).num_nodes
     if not isinstance(probabilities, Tensor) or not probabilities.is_floating_point():
         raise InputError("probabilities must be a tensor of floats")
     if probabilities.ndim != 2 or probabilities.shape[0] != n:
         raise InputError(f"probabilities must have shape [{n}, C], not {list(probabilities.shape)}")
     off = (probabilities.sum(1) - 1).abs() > 1e-3
     if not bool((probabilities >= 0).all()) or bool(off.any()):
-        raise InputError("probabilities must be rows of sum 1 and not negative; take the softmax of logits")
+        raise InputError(
+            "probabilities must be non-negative rows that sum to 1; apply softmax to logits first"
+        )
     if not isinstance(y, Tensor) or y.shape != (n,) or y.is_floating_point() or y.dtype == torch.bool:
-        raise InputError(f"y must be a tensor of integers of shape [{n}], one class a node")
+        raise InputError(f"y must be a tensor of integers of shape [{n}], one class per node")
     for name, mask in (("train", split.train), ("val", split.val)):
         if mask.dtype != torch.bool or mask.shape != (n,):
             raise InputError(f"split.{name} must be boolean of shape [{n}], not {list(mask.shape)}")
     chosen = split.train | split.val if use_validation else split.train
     known = chosen & (y >= 0)
     if not bool(known.any()):
-        raise InputError("no label is known at the nodes that may be used")
+        raise InputError("no node that may be used has a known label")
     largest = int(y[known].max())
     if largest >= probabilities.shape[1]:
         columns = probabilities.shape[1]
-        raise InputError(f"y holds the class {largest}, but probabilities has {columns} columns")
+        raise InputError(f"y contains the class {largest}, but probabilities has {columns} columns")
     return known

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from numbers import Integral
 from typing import Any, Literal
 
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, LayerNorm, Module, ModuleList
 from torch.nn.functional import relu
 
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.nn.dropout import dropout
 from plap.nn.graph_argument import GraphArgument, GraphLike
@@ -48,13 +48,13 @@ class DeepPGNN(torch.nn.Module):
         Add its input to the output of each layer that maps hidden units to hidden units: all but the last,
         and without an MLP in front all but the first too.
     mlp_layers : int
-        Linear layers in front. Without one, the first p-Laplacian layer propagates the features themselves:
-        sparse ones are made dense for that.
+        Linear layers in front. With none, the first p-Laplacian layer propagates the features themselves,
+        and sparse features are converted to dense ones.
 
     Attributes
     ----------
     hops : int
-        How far away a node can be and still count: the steps of all layers together.
+        How many edges away a node can be and still matter: the steps of all layers together.
 
     Shapes: x [N, in], dense or sparse (torch CSR or COO, or SciPy); result [N, out].
 
@@ -97,8 +97,8 @@ class DeepPGNN(torch.nn.Module):
     def for_ppi(cls, p: float, hidden_channels: int = 256, **changes: Any) -> DeepPGNN:
         """Appendix, PPI: a linear layer and three p-Laplacian ones of 256 or 512 units, μ = 0.01, K = 1.
 
-        What the paper does not say (normalisation, dropout) is as in this class unless changed, and so are
-        the defaults of the other two.
+        What the paper does not specify (normalisation, dropout) has the defaults of this class, here and in
+        the other two.
         """
         paper = {"num_layers": 3, "mu": 0.01, "K": 1, "mlp_layers": 1}
         sizes = {"in_channels": 50, "hidden_channels": hidden_channels, "out_channels": 121}
@@ -117,7 +117,7 @@ class DeepPGNN(torch.nn.Module):
         return cls.for_arxiv(p, **{"num_layers": 6, "residual": True, **changes})
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew and forget what the normalisation has seen."""
+        """Reinitialise all weights and the statistics of the normalisation."""
         for module in (*self.mlp, *self.convs, *self.norms):
             if not isinstance(module, Identity):
                 module.reset_parameters()
@@ -140,8 +140,7 @@ class DeepPGNN(torch.nn.Module):
 
 
 def _check(num_layers: int, mlp_layers: int, norm: Norm) -> None:
-    for name, count, least in (("num_layers", num_layers, 1), ("mlp_layers", mlp_layers, 0)):
-        if isinstance(count, bool) or not isinstance(count, Integral) or count < least:
-            raise InputError(f"{name} must be an integer of {least} or more, not {count!r}")
+    check_integer("num_layers", num_layers, 1)
+    check_integer("mlp_layers", mlp_layers, 0)
     if norm not in _NORMS:
         raise InputError(f"norm must be 'batch', 'layer' or None, not {norm!r}")

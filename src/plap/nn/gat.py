@@ -40,9 +40,9 @@ class GAT(torch.nn.Module):
     """Two layers of PyG's ``GATConv``, as in Veličković et al. (2018).
 
     ``heads`` heads of ``hidden_channels`` units each, concatenated, ELU, then one head to the classes. A
-    node attends to its neighbours and to itself. The weights of edges are taken and ignored, as attention
-    has no use for them. On the CPU the sum over neighbours is a sparse product a head, which holds nothing of
-    size edges × channels and cannot be differentiated twice.
+    node attends to its neighbours and to itself. Edge weights are accepted and ignored, because attention
+    does not use them. On the CPU the sum over neighbours is one sparse product per head, which needs no array
+    of size edges × channels and cannot be differentiated twice.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class GAT(torch.nn.Module):
 
 
 class DeepGAT(torch.nn.Module):
-    """PyG's GAT of several layers, ELU and dropout between them; the paper has it on PPI.
+    """PyG's GAT of several layers, with ELU and dropout between them, which the paper uses on PPI.
 
     Parameters
     ----------

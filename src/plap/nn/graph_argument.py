@@ -13,7 +13,7 @@ GraphLike = Graph | Tensor
 
 
 class GraphArgument:
-    """Turns ``edge_index`` and ``edge_weight`` into a graph, once for each pair of tensors.
+    """Turns ``edge_index`` and ``edge_weight`` into a graph, once per pair of tensors.
 
     With ``cached`` the graph of an ``edge_index`` is remembered until that tensor is changed or freed.
     Weights that require gradients are never cached: their graph is part of the autograd graph.

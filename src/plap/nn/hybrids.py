@@ -26,7 +26,7 @@ class GCNPlusPGNN(torch.nn.Module):
 
     with :math:`A = \alpha D^{-1/2} M D^{-1/2}` of the K-th step, receivers in rows, and :math:`\hat B` its
     row sums plus 1: PyG's ``GCNConv`` with these edge weights. A is not symmetric. The gradient flows
-    through it. A self-loop that the graph keeps counts 1 here, as any other node's.
+    through it. A self-loop kept in the graph has weight 1 here, like that of every other node.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from plap.nn.graph_argument import GraphLike
 from plap.nn.linear import FeatureLinear, Features
 
 LSTM_LAYERS = 4
-"""The "layers" of the paper's LSTM: PyG makes it half as many times ``hidden`` wide in each direction."""
+"""The "layers" of the paper's LSTM: PyG's is half as many times ``hidden`` units wide in each direction."""
 
 
 class JumpingHead(torch.nn.Module):
@@ -52,7 +52,7 @@ class JKNet(OnAdjacency):
     in_channels, hidden_channels, out_channels : int
     K : int
     alpha : float
-        Teleport probability; 1 leaves the steps of APPNP out.
+        Teleport probability; 1 disables the steps of APPNP.
     dropout : float
         Share of the hidden units of each layer that is dropped in training.
 

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from plap.checks import check_number
 from plap.errors import InputError
 
 
 class LabelDraw(NamedTuple):
-    """What one training step sees and what it is asked."""
+    """What one training step sees, and what it has to predict."""
 
     columns: Tensor
     """Float32 [N, classes]: the one-hot label of each shown node, zero elsewhere."""
@@ -25,7 +26,7 @@ class LabelReuse:
 
     Every training step draws anew which labels are shown. To predict validation and test nodes, all training
     labels are shown; a score on the *training* nodes then says nothing, because the input holds their labels.
-    No model of plap uses this unless it is given the columns.
+    None of plap's models uses this by itself.
 
     Parameters
     ----------
@@ -34,7 +35,7 @@ class LabelReuse:
     train : Tensor, shape [N], boolean
     num_classes : int
     share : float between 0 and 1
-        Of the training labels that a step shows; at least one label is always left to predict.
+        Share of the training labels shown in a step; at least one label is always left to predict.
 
     Examples
     --------
@@ -51,17 +52,16 @@ class LabelReuse:
 
     def __init__(self, y: Tensor, train: Tensor, num_classes: int, share: float = 0.5) -> None:
         if not isinstance(y, Tensor) or y.ndim != 1 or y.is_floating_point() or y.dtype == torch.bool:
-            raise InputError("y must be a tensor of integers of shape [N], one class a node")
+            raise InputError("y must be a tensor of integers of shape [N], one class per node")
         if not isinstance(train, Tensor) or train.dtype != torch.bool or train.shape != y.shape:
             raise InputError(f"train must be a boolean tensor of shape {list(y.shape)}")
-        if not 0 < share < 1:
-            raise InputError(f"share must lie between 0 and 1, not {share!r}")
+        check_number("share", share, above=0, below=1)
         labelled = (train & (y >= 0)).nonzero().squeeze(1)
         if labelled.numel() < 2:
             raise InputError("label reuse needs two training labels: one to show and one to predict")
         labels = y[labelled].long()
         if int(labels.max()) >= num_classes:
-            raise InputError(f"y holds the class {int(labels.max())}, but num_classes is {num_classes}")
+            raise InputError(f"y contains the class {int(labels.max())}, but num_classes is {num_classes}")
         self.share, self._num_nodes = share, y.shape[0]
         self._labelled, self._one_hot = labelled, one_hot(labels, num_classes).float()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from typing import Any
 
@@ -14,6 +13,7 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.nn.dropout import dropout
 from plap.nn.memo import Memo
+from plap.sparse import csr_tensor, scipy_from_tensor, tensor_from_scipy
 
 Features = Tensor | Any
 """A dense or sparse tensor, or a SciPy sparse matrix or array."""
@@ -26,7 +26,7 @@ class FeatureLinear(torch.nn.Linear):
     """``torch.nn.Linear`` that also takes a torch sparse or SciPy feature matrix.
 
     Bag-of-words features are about 1 % full: the dense product would be most of a training epoch. The
-    transpose, which the backward pass needs, is made once for each feature matrix.
+    transpose, which the backward pass needs, is made once per feature matrix.
 
     Shapes: features [N, in] (or dense [..., in]) → [N, out].
 
@@ -53,7 +53,7 @@ def sparse_product(features: Features, matrix: Tensor) -> Tensor:
 
 
 def dropped_product(features: Features, matrix: Tensor, share: float) -> Tensor:
-    """:func:`sparse_product` after dropout of the features: that of a zero is a zero, so it is not drawn."""
+    """:func:`sparse_product` after dropout of the features, drawn for the stored values only."""
     forward, transposed = _dropped(*_pair(features, matrix), share)
     return _product(forward, transposed, matrix)
 
@@ -84,40 +84,28 @@ def _pair(features: Features, matrix: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Features and their transpose as torch CSR matrices, made once for each dtype and device."""
+    """Features and their transpose as torch CSR matrices, made once per dtype and device."""
     version = None if isinstance(features, Tensor) else _checksum(features)
     pairs = _PAIRS.get(features, dict, version)
     if (dtype, device) not in pairs:
         if isinstance(features, Tensor):
-            csr = features.detach().to_sparse_csr()
-            parts = (csr.values(), csr.col_indices(), csr.crow_indices())
-            matrix = scipy.sparse.csr_array(
-                tuple(part.cpu().numpy() for part in parts), shape=tuple(csr.shape)
-            )
+            matrix = scipy_from_tensor(features)
         else:
             matrix = scipy.sparse.csr_array(features)
-        pairs[dtype, device] = csr_tensor(matrix, dtype, device), csr_tensor(matrix.T.tocsr(), dtype, device)
+        both = (matrix, matrix.T.tocsr())
+        first, second = (tensor_from_scipy(part, dtype, device) for part in both)
+        pairs[dtype, device] = first, second
     return pairs[dtype, device]
 
 
 def _checksum(features: Any) -> int:
-    """Of everything that a SciPy matrix holds: nothing else tells that it was changed in place."""
+    """Checksum of the arrays of a SciPy matrix: nothing else tells whether it was changed in place."""
     total = 0
     for name in ("data", "indices", "indptr", "row", "col", "offsets"):
         part = getattr(features, name, None)
         if isinstance(part, np.ndarray) and part.dtype != object:
             total = zlib.crc32(np.ascontiguousarray(part).data, total)
     return total
-
-
-def csr_tensor(
-    matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device | str = "cpu"
-) -> Tensor:
-    """The matrix as a torch CSR tensor."""
-    # 32-bit indices of both arrays: the product with 64-bit ones is many times slower on large matrices
-    index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 - 1 else np.int64
-    rows, columns = (torch.from_numpy(part.astype(index)) for part in (matrix.indptr, matrix.indices))
-    return csr_of_parts(rows, columns, torch.tensor(matrix.data, dtype=dtype), matrix.shape, device)
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
@@ -138,15 +126,4 @@ def _order_of_transpose(matrix: Tensor) -> Tensor:
 
 
 def _with_values(matrix: Tensor, values: Tensor) -> Tensor:
-    return csr_of_parts(
-        matrix.crow_indices(), matrix.col_indices(), values, tuple(matrix.shape), matrix.device
-    )
-
-
-def csr_of_parts(
-    rows: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, ...], device: torch.device | str = "cpu"
-) -> Tensor:
-    """A torch CSR tensor without PyTorch's warning and checks."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-        return torch.sparse_csr_tensor(rows, columns, values, shape, device=device, check_invariants=False)
+    return csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, tuple(matrix.shape))

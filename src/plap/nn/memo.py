@@ -1,4 +1,4 @@
-"""Remember what was made of an object for as long as that very object lives unchanged."""
+"""Cache results by the identity of an object, for as long as that object is alive and unchanged."""
 
 from __future__ import annotations
 

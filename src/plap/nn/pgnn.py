@@ -15,7 +15,7 @@ from plap.nn.plaplacian_conv import AggregationWeights, PLaplacianConv
 
 
 class PGNN(torch.nn.Module):
-    r"""The pGNN of Fu, Zhao and Bian (Eq. 16-18): linear, ReLU, dropout, propagate, linear.
+    r"""The pGNN of Fu, Zhao and Bian (Eq. 15-17): linear, ReLU, dropout, propagate, linear.
 
     .. math::
         F^{(0)} = \mathrm{ReLU}(X \Theta^{(1)}), \quad
@@ -59,7 +59,7 @@ class PGNN(torch.nn.Module):
         self.conv = PLaplacianConv(hidden_channels, out_channels, p, mu, K, **options)
 
     def reset_parameters(self) -> None:
-        """Draw all weights anew."""
+        """Reinitialise all weights."""
         self.lin.reset_parameters()
         self.conv.reset_parameters()
 

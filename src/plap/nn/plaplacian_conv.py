@@ -24,7 +24,7 @@ class PLaplacianConv(torch.nn.Module):
     r"""p-Laplacian message passing, then a linear map.
 
     From `"p-Laplacian Based Graph Neural Networks" <https://proceedings.mlr.press/v162/fu22e.html>`_
-    (Fu, Zhao, Bian, ICML 2022), Eq. 15:
+    (Fu, Zhao, Bian, ICML 2022), Eq. 14:
 
     .. math::
         F^{(0)} = X, \quad
@@ -37,9 +37,9 @@ class PLaplacianConv(torch.nn.Module):
     p : float, at least 1
         p < 2 trusts edges between similar nodes, p > 2 edges between different ones.
     mu : float, positive
-        How strongly the result is held to the input.
+        How strongly the result is tied to the input.
     K : int
-        Steps. Few undamped steps keep both ends of the spectrum; many keep the low end only.
+        Number of steps. A few undamped steps keep both ends of the spectrum; many keep only the low end.
     bias : bool
     cached : bool
         Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
@@ -48,7 +48,7 @@ class PLaplacianConv(torch.nn.Module):
     omega, eps, backend, memory_budget :
         As in :func:`plap.propagate`.
 
-    Sparse x is made dense, because what is propagated fills up; 16-bit x is propagated in float32.
+    Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
 
     Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
     :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
@@ -97,7 +97,7 @@ class PLaplacianConv(torch.nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw the linear map anew; set learned p and mu back to where they started."""
+        """Reinitialise the linear map, and set learned p and mu back to their initial values."""
         self.lin.reset_parameters()
         p, mu = self._start
         with torch.no_grad():
@@ -169,7 +169,7 @@ class PLaplacianConv(torch.nn.Module):
 
 
 def _dense(x: Features) -> Tensor:
-    """What is propagated: a dense tensor of at least 32 bits."""
+    """x as a dense tensor of at least 32 bits."""
     if not isinstance(x, Tensor):
         if not scipy.sparse.issparse(x):
             raise InputError(f"x must be a tensor or a SciPy sparse matrix, not {type(x).__name__}")

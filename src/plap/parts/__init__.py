@@ -1,8 +1,7 @@
 """Graphs in parts: METIS partitions as mini-batches, with a halo where results must be exact."""
 
-from plap.parts.loader import PartLoader
+from plap.parts.loader import PartLoader, neighbour_loader
 from plap.parts.metis import partition
-from plap.parts.neighbours import neighbour_loader
 from plap.parts.subgraph import Subgraph, induced, with_halo
 
 __all__ = ["PartLoader", "Subgraph", "induced", "neighbour_loader", "partition", "with_halo"]

@@ -1,18 +1,20 @@
-"""Mini-batches of several parts, the Cluster-GCN way."""
+"""Mini-batches of a graph: of several parts, as in Cluster-GCN, or of sampled neighbourhoods by PyG."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer
+from plap.data.graph_data import GraphData
 from plap.data.seeds import check_seed
 from plap.errors import InputError
-from plap.graph import Graph
-from plap.parts.checks import check_count, check_graph
+from plap.graph import Graph, check_graph
 from plap.parts.subgraph import Subgraph, induced, with_halo
 
 
@@ -20,15 +22,15 @@ class PartLoader:
     """Batches of parts of a graph: at random for training, in order and with a halo for evaluation.
 
     As in Cluster-GCN (Chiang et al., 2019), a training batch is the graph on the nodes of a few parts drawn
-    at random, with the edges within and between them and degrees of its own. Which parts go together depends
-    only on the seed and the number of the epoch, so a training that was interrupted can be resumed.
+    at random, with the edges within and between them and the degrees that these edges give. Which parts go
+    together depends only on the seed and the number of the epoch, so interrupted training can be resumed.
 
     Parameters
     ----------
     graph : Graph
     partition : Tensor, shape [N], integer
-        The part of every node, as :func:`plap.parts.partition` gives it. Numbers without nodes are left out,
-        and so are nodes of a negative number.
+        The part of every node, as :func:`plap.parts.partition` gives it. Part numbers without nodes are
+        skipped, and so are nodes with a negative part number.
     parts_per_batch : int
         More parts mix the classes better and keep more edges; fewer need less memory.
     seed : int
@@ -48,11 +50,11 @@ class PartLoader:
 
     def __init__(self, graph: Graph, partition: Tensor, parts_per_batch: int = 1, seed: int = 0) -> None:
         self.graph = check_graph(graph)
-        self.parts_per_batch = check_count("parts_per_batch", parts_per_batch, 1)
+        self.parts_per_batch = check_integer("parts_per_batch", parts_per_batch, 1)
         self.seed = check_seed(seed)
         part = torch.as_tensor(partition)
         if part.shape != (graph.num_nodes,) or part.dtype.is_floating_point:
-            raise InputError(f"partition must hold one integer for each of the {graph.num_nodes} nodes")
+            raise InputError(f"partition must contain one integer for each of the {graph.num_nodes} nodes")
         numbers, sizes = part[part >= 0].unique(return_counts=True)
         if numbers.numel() == 0:
             raise InputError("partition must put at least one node into a part")
@@ -60,11 +62,11 @@ class PartLoader:
         self._parts: tuple[Tensor, ...] = nodes.split(sizes.tolist())
 
     def __len__(self) -> int:
-        """Batches an epoch."""
+        """Batches per epoch."""
         return math.ceil(len(self._parts) / self.parts_per_batch)
 
     def epoch(self, number: int) -> Iterator[Subgraph]:
-        """The training batches of an epoch: every part is in one of them."""
+        """The training batches of an epoch; each part is in exactly one of them."""
         for nodes in self.groups(number):
             yield induced(self.graph, nodes)
 
@@ -74,10 +76,54 @@ class PartLoader:
             yield with_halo(self.graph, nodes, hops)
 
     def groups(self, epoch: int | None = None) -> Iterator[Tensor]:
-        """The nodes of each batch of an epoch, or of all parts in order: what is cut out, before it is."""
+        """The nodes of each batch: of one epoch in random order, or of all parts in their own order."""
         order = np.arange(len(self._parts))
         if epoch is not None:
-            rng = np.random.default_rng([self.seed, check_count("number", epoch, 0)])
+            rng = np.random.default_rng([self.seed, check_integer("number", epoch, 0)])
             order = rng.permutation(len(self._parts))
         for start in range(0, order.size, self.parts_per_batch):
             yield torch.cat([self._parts[k] for k in order[start : start + self.parts_per_batch]])
+
+
+def neighbour_loader(
+    data: GraphData,
+    num_neighbours: Sequence[int],
+    *,
+    nodes: Any = None,
+    batch_size: int = 1024,
+    **options: Any,
+) -> Any:
+    """PyG's ``NeighborLoader`` over a data set: batches of nodes with a sample of their neighbourhood.
+
+    It needs the package pyg-lib or torch-sparse. Without either, :func:`plap.parts.partition` and
+    :class:`plap.parts.PartLoader` make batches of METIS parts.
+
+    Parameters
+    ----------
+    data : GraphData
+        With dense features; sparse ones are not in the batches: select their rows by the batch's ``n_id``.
+    num_neighbours : sequence of int
+        How many neighbours to draw at each hop, -1 for all: one number per step of the model.
+    nodes : indices or boolean mask, optional
+        The nodes whose predictions are wanted, by default all.
+    batch_size : int
+    options :
+        Further arguments of ``NeighborLoader``; batches are undirected unless ``subgraph_type`` is given.
+
+    Returns
+    -------
+    torch_geometric.loader.NeighborLoader
+        The first ``batch.batch_size`` nodes of a batch are the wanted ones.
+    """
+    import torch_geometric.typing as backends  # noqa: PLC0415  (slow to import)
+    from torch_geometric.loader import NeighborLoader  # noqa: PLC0415
+
+    if not (backends.WITH_PYG_LIB or backends.WITH_TORCH_SPARSE):
+        raise InputError(
+            "neighbour sampling needs the package pyg-lib or torch-sparse, and neither is installed; "
+            "METIS parts are the alternative: plap.parts.partition and plap.parts.PartLoader"
+        )
+    features = {"x": data.x} if data.x.layout == torch.strided else {}
+    whole = data.graph.to_pyg(y=data.y, **features)
+    options = {"subgraph_type": "bidirectional", **options}
+    return NeighborLoader(whole, list(num_neighbours), input_nodes=nodes, batch_size=batch_size, **options)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import importlib
 import importlib.metadata
 import os
 from pathlib import Path
@@ -13,22 +13,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer, import_extra
 from plap.data.files import user_cache
 from plap.data.seeds import check_seed
 from plap.errors import InputError
-from plap.graph import Graph
-from plap.parts import partition_file
-from plap.parts.checks import check_count, check_graph
+from plap.graph import Graph, check_graph
+from plap.whole_file import write_whole
 
 CacheFolder = str | os.PathLike[str] | bool
 _CHUNK = 1 << 22
+_DIGEST = 32
+"""Bytes of the SHA-256 at the head of a partition's file; each node's part follows, little-endian int32."""
 
 
 def partition(graph: Graph, parts: int, seed: int = 0, *, cache: CacheFolder = True) -> Tensor:
     """Cut the nodes into ``parts`` by METIS: parts of nearly equal size, few edges between them.
 
-    The same graph, number and seed give the same parts. Edge weights play no role. METIS strives for parts
-    at most 3 % larger than the mean, which takes parts of many nodes; no part is empty.
+    The same graph, number and seed give the same parts. Edge weights play no role. METIS aims at parts
+    at most 3 % larger than the mean, which small parts may not allow; no part is empty.
 
     Parameters
     ----------
@@ -36,8 +38,8 @@ def partition(graph: Graph, parts: int, seed: int = 0, *, cache: CacheFolder = T
     parts : int, from 1 to N
     seed : int
     cache : bool or path
-        Where results are kept, by a digest of structure, number, seed and METIS's version: True is plap's
-        cache in the user's home, False nowhere. A damaged file counts as none.
+        Where to store results, under a digest of the structure, the number of parts, the seed and METIS's
+        version: True is plap's cache in the user's home, False stores nothing. A damaged file is ignored.
 
     Returns
     -------
@@ -53,19 +55,19 @@ def partition(graph: Graph, parts: int, seed: int = 0, *, cache: CacheFolder = T
     (True, True)
     """
     nodes = check_graph(graph).num_nodes
-    parts, seed = check_count("parts", parts, 1), check_seed(seed, 2**31 - 1)
+    parts, seed = check_integer("parts", parts, 1), check_seed(seed, 2**31 - 1)
     if parts > nodes:
         raise InputError(f"parts is {parts}, but the graph has only {nodes} nodes")
-    pymetis = _pymetis()
+    pymetis = import_extra("pymetis", "scale", "partitioning by METIS")
     indptr, indices = _without_loops(graph)
     folder = _folder(cache)
     if folder is None:
         return torch.from_numpy(_cut(pymetis, indptr, indices, parts, seed).astype(np.int64))
     path = folder / f"{_key(indptr, indices, parts, seed)}.partition"
-    part = partition_file.read(path, nodes, parts)
+    part = _read(path, nodes, parts)
     if part is None:
         part = _cut(pymetis, indptr, indices, parts, seed)
-        partition_file.write(path, part)
+        _write(path, part)
     return torch.from_numpy(part.astype(np.int64))
 
 
@@ -92,7 +94,7 @@ def _key(indptr: np.ndarray, indices: np.ndarray, parts: int, seed: int) -> str:
 
 
 def _without_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
-    """CSR arrays of the structure alone: METIS knows no self-loops."""
+    """CSR arrays of the structure without self-loops, which METIS does not accept."""
     indptr, indices = graph.indptr.cpu().numpy(), graph.indices.cpu().numpy()
     if graph.num_self_loops == 0:
         return indptr, indices
@@ -102,17 +104,31 @@ def _without_loops(graph: Graph) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([[0], np.cumsum(counts)]), indices[other]
 
 
-def _pymetis() -> Any:
+def _read(path: Path, num_nodes: int, parts: int) -> np.ndarray | None:
+    """The parts [N], or None where there is no such file or it is damaged."""
     try:
-        return importlib.import_module("pymetis")
-    except ImportError:
-        raise InputError("METIS parts need the package pymetis: pip install 'plap[scale]'") from None
+        content = path.read_bytes()
+    except OSError:
+        return None
+    payload = content[_DIGEST:]
+    if len(payload) != 4 * num_nodes or hashlib.sha256(payload).digest() != content[:_DIGEST]:
+        return None
+    part = np.frombuffer(payload, dtype="<i4")
+    return part if part.size and part.min() >= 0 and part.max() < parts else None
+
+
+def _write(path: Path, part: np.ndarray) -> None:
+    """Put the file in place in one step; if the disk refuses, the partition is computed again next time."""
+    payload = part.astype("<i4").tobytes()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, hashlib.sha256(payload).digest() + payload)
 
 
 def _cut(pymetis: Any, indptr: np.ndarray, indices: np.ndarray, parts: int, seed: int) -> np.ndarray:
     dtype = pymetis.zero_copy_dtype()
     if indices.size > np.iinfo(dtype).max:
-        raise InputError(f"this build of METIS takes at most {np.iinfo(dtype).max} entries of a graph")
+        raise InputError(f"this build of METIS accepts at most {np.iinfo(dtype).max} stored entries")
     adjacency = pymetis.CSRAdjacency(indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False))
     result = pymetis.part_graph(parts, adjacency, options=pymetis.Options(seed=seed))
     part = np.asarray(result.vertex_part, dtype=np.int32)

@@ -10,9 +10,9 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from plap.errors import InputError
-from plap.graph import Graph, GraphInfo
-from plap.parts.checks import check_count, check_graph
+from plap.checks import check_integer
+from plap.graph import Graph, check_graph
+from plap.sparse import csr_rows, entries_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,12 +41,12 @@ class Subgraph:
         if isinstance(values, np.ndarray):
             return values[self.nodes.cpu().numpy()]
         if values.layout == torch.sparse_csr:
-            return _csr_rows(values, self.nodes)
+            return csr_rows(values, self.nodes)
         return values.index_select(0, self.nodes.to(values.device))
 
 
 def induced(graph: Graph, nodes: Any) -> Subgraph:
-    """Keep these nodes and the edges between them; degrees are those of the edges that are left.
+    """These nodes and the edges between them (:meth:`plap.Graph.subgraph`), with a way to their rows.
 
     Parameters
     ----------
@@ -61,8 +61,8 @@ def induced(graph: Graph, nodes: Any) -> Subgraph:
     >>> piece.nodes, piece.graph.degree
     (tensor([0, 2, 3]), tensor([0., 1., 1.], dtype=torch.float64))
     """
-    nodes = _ascending(graph, nodes)
-    return Subgraph(_cut_out(graph, nodes).graph, nodes, torch.ones_like(nodes, dtype=torch.bool))
+    piece = check_graph(graph).cut_out(nodes)
+    return Subgraph(piece.graph, piece.nodes, torch.ones_like(piece.nodes, dtype=torch.bool))
 
 
 def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) -> Subgraph:
@@ -70,15 +70,14 @@ def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) ->
 
     What a model computes on the subgraph is then exact at ``core``: ``hops=K`` for K steps of
     :func:`plap.propagate`, ``hops=model.hops`` for :class:`plap.nn.DeepPGNN` (with dropout off), and one hop
-    more than its steps for a model that adds self-loops to the graph, such as GCN.
+    more than its number of steps for a model that adds self-loops to the graph, such as GCN.
 
-    The edges that lead out of the halo are replaced by a self-loop of their total weight at its rim. So
-    degrees there are right, which the neighbours' messages depend on, and a hop is saved that would only
-    bring them.
+    Edges that lead out of the halo are replaced by a self-loop of their total weight at its rim. So the
+    degrees there, which the neighbours' messages depend on, are right without one more hop.
 
-    A model that knows edges but no weights cannot take such loops. ``rim_loops=False`` leaves them out:
-    neighbours and degrees are then those of the whole graph at all nodes but the last hop's, so one hop more
-    than the model has steps is exact.
+    A model that takes edges without weights cannot use such loops. ``rim_loops=False`` leaves them out:
+    neighbours and degrees are then those of the whole graph except at the last hop, so ``hops`` must be one
+    more than the model's number of steps.
 
     Parameters
     ----------
@@ -97,14 +96,13 @@ def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) ->
     >>> piece.graph.degree
     tensor([1., 2., 2.], dtype=torch.float64)
     """
-    hops = check_count("hops", hops, 0)
-    core = _ascending(graph, nodes)
+    hops = check_integer("hops", hops, 0)
+    core = check_graph(graph).ascending(nodes)
     inside = _reach(graph, core, hops).inside
-    everything = inside.nonzero().squeeze(1)
-    inside.zero_()[core] = True
-    piece = _cut_out(graph, everything)
+    piece = graph.cut_out(inside)
     closed = _with_loops(piece.graph, piece.lost) if rim_loops else piece.graph
-    return Subgraph(closed, everything, inside[everything])
+    inside.zero_()[core] = True
+    return Subgraph(closed, piece.nodes, inside[piece.nodes])
 
 
 def halo_size(graph: Graph, nodes: Tensor, hops: int, *, rim_loops: bool = True) -> int:
@@ -118,13 +116,13 @@ def halo_size(graph: Graph, nodes: Tensor, hops: int, *, rim_loops: bool = True)
     7
     """
     inside, rim = _reach(graph, nodes, hops)
-    position, row = _entries_of(graph.indptr, rim)
+    position, row = entries_of(graph.indptr, rim)
     column = graph.indices[position].long()
     leads_out = ~inside[column]  # which only the rim's entries can
     loops = torch.zeros_like(rim, dtype=torch.bool)
     if rim_loops:
         loops[row[leads_out]] = True
-        loops[row[rim[row] == column]] = False  # one that is there already takes up the weight
+        loops[row[rim[row] == column]] = False  # an existing self-loop takes up the weight
     stored = int(graph.indptr.diff()[inside].sum()) - int(leads_out.sum())
     return int(inside.sum()) + stored + int(loops.sum())
 
@@ -142,48 +140,10 @@ def _reach(graph: Graph, core: Tensor, hops: int) -> _Reach:
     rim = core
     for _ in range(hops):
         reached = torch.zeros_like(inside)
-        reached[graph.indices[_entries_of(graph.indptr, rim).position].long()] = True
+        reached[graph.indices[entries_of(graph.indptr, rim).position].long()] = True
         rim = (reached & ~inside).nonzero().squeeze(1)
         inside[rim] = True
     return _Reach(inside, rim)
-
-
-class _Piece(NamedTuple):
-    graph: Graph
-    lost: Tensor
-    """Weight of the edges that lead out of the piece, float64 [M]."""
-
-
-class _Entries(NamedTuple):
-    position: Tensor
-    """Of the stored entries of some rows among all."""
-    row: Tensor
-    """Which of these rows an entry is in."""
-
-
-def _entries_of(indptr: Tensor, nodes: Tensor) -> _Entries:
-    start = indptr[nodes].long()
-    count = indptr[nodes + 1].long() - start
-    row = torch.repeat_interleave(torch.arange(nodes.shape[0], device=nodes.device), count)
-    before = count.cumsum(0) - count
-    return _Entries(torch.arange(row.shape[0], device=nodes.device) + (start - before)[row], row)
-
-
-def _cut_out(graph: Graph, nodes: Tensor) -> _Piece:
-    position, row = _entries_of(graph.indptr, nodes)
-    number = torch.full((graph.num_nodes,), -1, dtype=graph.indices.dtype, device=graph.device)
-    number[nodes] = torch.arange(nodes.shape[0], dtype=number.dtype, device=graph.device)
-    column = number[graph.indices[position].long()]
-    kept = column >= 0
-    weight = graph.weight[position]
-    lost = torch.zeros(nodes.shape[0], dtype=torch.float64, device=graph.device)
-    lost = lost.index_add(0, row[~kept], weight[~kept].double())
-    row, column = row[kept], column[kept]
-    indptr = torch.zeros(nodes.shape[0] + 1, dtype=graph.indptr.dtype, device=graph.device)
-    indptr[1:] = row.bincount(minlength=nodes.shape[0]).cumsum(0)
-    loops = int((row == column).sum()) if graph.info.self_loops else 0
-    info = GraphInfo(column.shape[0], loops, 0, 0, graph.info.symmetrize, symmetrized=False)
-    return _Piece(Graph(indptr, column, weight[kept], info), lost)
 
 
 def _with_loops(graph: Graph, extra: Tensor) -> Graph:
@@ -196,39 +156,3 @@ def _with_loops(graph: Graph, extra: Tensor) -> Graph:
         symmetrize="sum",
         self_loops="keep",
     )
-
-
-def _csr_rows(matrix: Tensor, nodes: Tensor) -> Tensor:
-    nodes = nodes.to(matrix.device)
-    crow, columns = matrix.crow_indices(), matrix.col_indices()
-    position, row = _entries_of(crow, nodes)
-    counts = row.bincount(minlength=nodes.shape[0]).cumsum(0)
-    indptr = torch.cat([counts.new_zeros(1), counts]).to(crow.dtype)
-    shape = (nodes.shape[0], matrix.shape[1])
-    return torch.sparse_csr_tensor(
-        indptr, columns[position], matrix.values()[position], shape, check_invariants=False
-    )
-
-
-def _ascending(graph: Graph, nodes: Any) -> Tensor:
-    """Node indices in ascending order, checked."""
-    check_graph(graph)
-    try:
-        given = torch.as_tensor(nodes, device=graph.device)
-    except (TypeError, ValueError, RuntimeError):
-        raise InputError(f"nodes must be integers or a mask, not {type(nodes).__name__}") from None
-    if given.dtype == torch.bool:
-        if given.shape != (graph.num_nodes,):
-            raise InputError(f"a mask of nodes must have shape [{graph.num_nodes}], not {list(given.shape)}")
-        given = given.nonzero().squeeze(1)
-    if given.numel() == 0:
-        raise InputError("nodes must name at least one node")
-    if given.ndim != 1 or given.dtype.is_floating_point or given.dtype.is_complex:
-        raise InputError(f"nodes must be integers of shape [M], not {given.dtype} {list(given.shape)}")
-    ordered = given.long().sort().values
-    for node in (int(ordered[0]), int(ordered[-1])):
-        if not 0 <= node < graph.num_nodes:
-            raise InputError(f"nodes holds {node}, and the graph has the nodes 0 to {graph.num_nodes - 1}")
-    if bool((ordered[1:] == ordered[:-1]).any()):
-        raise InputError(f"nodes holds {int(ordered[:-1][ordered[1:] == ordered[:-1]][0])} twice")
-    return ordered

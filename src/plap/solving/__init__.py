@@ -1,6 +1,5 @@
 """The minimiser of Eq. 8: a small table of methods behind one differentiable function."""
 
-from plap.solving.info import SolveInfo
-from plap.solving.solver import solve
+from plap.solving.solver import SolveInfo, solve
 
 __all__ = ["SolveInfo", "solve"]

@@ -1,4 +1,4 @@
-"""Linear systems with a positive matrix that is known by its products alone."""
+"""Linear systems with a positive definite matrix that is known only by its products with vectors."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ def conjugate_gradients(
     Parameters
     ----------
     product : function
-        v → H v, with H symmetric and positive.
+        v → H v, with H symmetric and positive definite.
     target : Tensor
-        Where it is not finite, nothing is solved and the result is NaN.
+        If it is not finite, the result is NaN.
     metric : Tensor
         The diagonal of the preconditioner, of a shape that broadcasts to that of the target.
     tol : float
         Stop where ‖target − H z‖ ≤ tol ‖target‖.
     max_iter : int
-        Products after which to give up.
+        Largest number of products.
 
     Returns
     -------
     z : Tensor
     residual : float
-        ‖target − H z‖ / ‖target‖ as the recursion has it.
+        ‖target − H z‖ / ‖target‖ as the recursion computes it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Downhill step by step: what all methods share is the guard that no step may raise the objective."""
+"""Descent step by step: what all methods share is the guard that no step may raise the objective."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from torch import Tensor
 from plap.solving.problem import Point, Problem
 
 ROUNDING = 1e-13
-"""Relative rise of the objective that is rounding and no ascent."""
+"""Relative increase of the objective that counts as rounding, not as ascent."""
 
 _ARMIJO = 1e-4
 _SMALLEST_OMEGA = 2.0**-30
 
 
 class Method(Protocol):
-    """Where to go next, as a method that learns from the steps that were taken."""
+    """Proposes the next step, and learns from the steps that were taken."""
 
     def direction(self, here: Point) -> Tensor:
-        """The step that the method wants to take from here."""
+        """The step that the method proposes from here."""
 
     def learn(self, before: Point, after: Point) -> None:
-        """Take note of a step."""
+        """Learn from a step that was taken."""
 
     def forget(self) -> None:
-        """Start over: the last direction led nowhere."""
+        """Start over: no step along the last direction lowered the objective."""
 
 
 def damping(p: float) -> float:
@@ -41,7 +41,7 @@ def plain_step(here: Point, omega: float) -> Tensor:
 def descend(
     problem: Problem, method: Method, tol: float, max_iter: int
 ) -> tuple[Point, tuple[float, ...], float]:
-    """Go down until ‖∇L‖ ≤ tol ‖∇L(X)‖, no way down is found, or max_iter steps were taken.
+    """Descend until ‖∇L‖ ≤ tol ‖∇L(X)‖, no lower point is found, or max_iter steps were taken.
 
     Returns
     -------

@@ -19,7 +19,7 @@ _TINY = 1e-150
 
 
 def refuse_transforms(*values: object) -> None:
-    """Tensors inside torch.func stand for many and cannot be compared with a tolerance."""
+    """Refuse tensors inside torch.func: they stand for many values and cannot be compared with tol."""
     if any(isinstance(v, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(v) for v in values):
         raise NotImplementedError(
             "plap.solve does not work inside torch.func's transforms: use torch.autograd.grad or backward()"
@@ -28,13 +28,13 @@ def refuse_transforms(*values: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Minimiser:
-    """F* of a problem in units where X is small, and how well to solve for its derivatives."""
+    """F* of a problem in units where X is small, and how accurately to solve for its derivatives."""
 
     problem: Problem
     graph: Graph
     point: Point
     scale: float
-    """What the unit is in terms of the user's."""
+    """That unit in terms of the user's."""
     tol: float
     max_iter: int
 
@@ -50,7 +50,7 @@ class ImplicitFunction(torch.autograd.Function):
         \bar p = -\sum_{i<j} t_{ij}^{p-2} (1 + p \log t_{ij})
             \langle \nabla F^*, \nabla\lambda \rangle_{ij},
 
-    where t is the edge norm, or eps where that is more.
+    where t is the edge norm, or eps where that is larger.
     """
 
     @staticmethod
@@ -123,10 +123,10 @@ def _weight_slope(at: Minimiser, adjoint: Tensor, cotangent: Tensor, edges: Tens
     """
     mu, F = at.problem.mu, at.point.F
     turn = F * (cotangent - 2 * mu * adjoint) - 2 * mu * adjoint * (F - at.problem.X)
-    receiver, source = at.graph.receivers(), at.graph.indices
+    receiver = at.graph.receivers()
     degree = torch.zeros_like(F[:, 0]).index_add_(0, receiver, weight)
     slope = (at.scale * turn.sum(dim=1) / (2 * degree))[receiver]
-    back = torch.argsort(at.problem.incidence.ends[:, 1], stable=True)  # j-i in the order of the entries
-    slope[receiver < source] += edges / (2 * weight[receiver < source])
-    slope[receiver > source] += edges[back] / (2 * weight[receiver > source])
+    once = at.graph.edges_once("upper")
+    for entry in (once, at.graph.reverse_entries()[once]):
+        slope[entry] += edges / (2 * weight[entry])
     return slope

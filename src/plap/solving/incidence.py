@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from plap.calculus import incidence
 from plap.graph import Graph
+from plap.sparse import csr_tensor
 
 _BLOCK = 1 << 20
-"""Numbers of an edges × channels array that exist at one time, unless x itself has more."""
+"""Largest number of elements of an edges × channels array held at a time, unless x itself has more."""
 
 _DENSE = 1 << 15
 """Entries up to which a dense matrix is faster: a sparse product wakes all threads, however small it is."""
@@ -30,27 +31,13 @@ class Block:
 
 
 class Incidence:
-    """The edges of a graph without its self-loops, whose gradient is 0: each once, by ends and by matrix.
-
-    No quotient of weights and degrees is formed that could leave the range of numbers: the weights are taken
-    relative to the largest, which changes nothing.
-    """
+    """The incidence matrix of :func:`plap.calculus.incidence` in blocks of rows, and its edges' ends."""
 
     def __init__(self, graph: Graph, channels: int) -> None:
-        receiver, source = graph.receivers(), graph.indices.long()
-        weight = graph.weight.detach().double()
-        weight = weight / weight.amax() if weight.numel() else weight
-        degree = torch.zeros(graph.num_nodes, dtype=torch.float64, device=weight.device)
-        degree.index_add_(0, receiver, weight)
-        once = receiver < source
-        self.ends = torch.stack([receiver[once], source[once]], dim=1)
-        share = (weight[once, None] / degree[self.ends]).sqrt()
-        share[:, 1].neg_()
+        self.ends, share = incidence(graph)
         size = max(1, _BLOCK // max(1, channels), graph.num_nodes)
         parts = zip(self.ends.split(size), share.split(size), strict=True)
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta state")
-            self.blocks = [_block(*part, graph.num_nodes) for part in parts if part[0].numel()]
+        self.blocks = [_block(*part, graph.num_nodes) for part in parts if part[0].numel()]
 
 
 def _block(ends: Tensor, share: Tensor, nodes: int) -> Block:
@@ -70,5 +57,5 @@ def _block(ends: Tensor, share: Tensor, nodes: int) -> Block:
 
 
 def _matrix(starts: Tensor, columns: Tensor, values: Tensor, shape: tuple[int, int]) -> Tensor:
-    matrix = torch.sparse_csr_tensor(starts, columns, values, shape, check_invariants=False)
+    matrix = csr_tensor(starts, columns, values, shape)
     return matrix.to_dense() if shape[0] * shape[1] <= _DENSE else matrix

@@ -22,7 +22,7 @@ class Jacobi:
         return plain_step(here, self.omega)
 
     def learn(self, before: Point, after: Point) -> None:
-        """Nothing."""
+        """Do nothing: every step is made from the current point alone."""
 
     def forget(self) -> None:
-        """Nothing."""
+        """Do nothing: every step is made from the current point alone."""

@@ -24,7 +24,7 @@ class LBFGS:
         self.pairs: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=_MEMORIES)
 
     def direction(self, here: Point) -> Tensor:
-        """Two loops over the memories."""
+        """The two-loop recursion over the remembered steps."""
         q, shares, scale = here.gradient.clone(), [], self.omega
         for step, change, product in reversed(self.pairs):
             shares.append(float((step * q).sum()) / product)
@@ -45,5 +45,5 @@ class LBFGS:
             self.pairs.append((step, change, product))
 
     def forget(self) -> None:
-        """Drop all memories."""
+        """Drop all remembered steps."""
         self.pairs.clear()

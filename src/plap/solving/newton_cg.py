@@ -12,10 +12,11 @@ _MOST_PRODUCTS = 200
 
 
 class NewtonCG:
-    """H d = −∇L, solved the better the nearer the end is: to the root of ‖∇L(F)‖ / ‖∇L(X)‖.
+    """H d = −∇L, solved more accurately the closer the end is: to (‖∇L(F)‖ / ‖∇L(X)‖)^½.
 
-    This forcing (Dembo, Eisenstat and Steihaug, 1982) converges superlinearly where H is continuous. The
-    objective of p = 2 is a parabola, and one system is solved to the end. H ≥ 2μ, so every step goes down.
+    This forcing (Dembo, Eisenstat and Steihaug, 1982) converges superlinearly where H is continuous. For
+    p = 2 the objective is quadratic, and one system is solved to the tolerance. H ≥ 2μ, so every step
+    descends.
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
@@ -23,7 +24,7 @@ class NewtonCG:
         self.start: float | None = None
 
     def direction(self, here: Point) -> Tensor:
-        """About Newton's step."""
+        """Newton's step, approximately."""
         slope = float(here.gradient.norm())
         self.start = self.start or slope
         last = 0.5 * self.tol * self.start / slope
@@ -38,7 +39,7 @@ class NewtonCG:
         return step
 
     def learn(self, before: Point, after: Point) -> None:
-        """Nothing."""
+        """Do nothing: every step is made from the current point alone."""
 
     def forget(self) -> None:
-        """Nothing."""
+        """Do nothing: every step is made from the current point alone."""

@@ -1,4 +1,4 @@
-"""Eq. 8 for one X: its value, gradient and curvature, each by one walk over the edges."""
+"""Eq. 8 for one X: its value, gradient and curvature, each by one pass over the edges."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _TINY = 1e-150
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What one walk over the edges finds out about a candidate F."""
+    """What one pass over the edges computes for a candidate F."""
 
     F: Tensor
     value: float
-    """What is minimised."""
+    """Value of the function that is minimised."""
     excess: float
     """How much of the value Huber's parabola adds to Eq. 8."""
     gradient: Tensor
@@ -100,7 +100,7 @@ class Problem:
         )
 
     def hessian_product(self, F: Tensor, v: Tensor) -> Tensor:
-        """H v with H the Hessian at F, which is positive: H ≥ 2μ for every p ≥ 1.
+        """H v with H the Hessian at F, which is positive definite: H ≥ 2μ for every p ≥ 1.
 
         On an edge it is M (1 + (p−2) u uᵀ) with u the direction of the gradient, and M alone below eps.
         """

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable
-from typing import Literal, get_args
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from plap.checks import check_choice, check_integer, check_number
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.solving.anderson import Anderson
 from plap.solving.descent import Method, descend
 from plap.solving.implicit import ImplicitFunction, Minimiser, refuse_transforms
-from plap.solving.info import SolveInfo
 from plap.solving.jacobi import Jacobi
 from plap.solving.lbfgs import LBFGS
 from plap.solving.newton_cg import NewtonCG
@@ -31,6 +31,28 @@ METHODS: dict[str, Callable[[Problem, float], Method]] = {
 }
 
 
+@dataclass(frozen=True)
+class SolveInfo:
+    """How a solution was found."""
+
+    iterations: int
+    """Steps taken."""
+    residual: float
+    """‖∇L(F)‖ / ‖∇L(X)‖ at the result."""
+    objective: float
+    """L_p at the result, Eq. 8."""
+    history: tuple[float, ...]
+    """Value of the minimised function at X and after every step; it never increases. For p < 2 it counts edge
+    norms below eps by a parabola (Huber's rule) and so lies slightly above Eq. 8."""
+    converged: bool
+    """Whether the residual reached the tolerance."""
+    edge_passes: int
+    """Passes over all edges, which take most of the time: one per gradient (with its objective), one per
+    product with the Hessian, and for p < 2 one to choose eps if it is not given."""
+    method: str
+    """The method that was used, never "auto"."""
+
+
 def solve(
     x: Tensor,
     graph: Graph,
@@ -42,24 +64,24 @@ def solve(
     eps: float | None = None,
     max_iter: int = 5_000,
 ) -> tuple[Tensor, SolveInfo]:
-    r"""Find the one minimiser of the regularised objective, Eq. 8.
+    r"""Find the unique minimiser of the regularised objective, Eq. 8.
 
     .. math:: F^* = \arg\min_F \; \mathcal{S}_p(F) + \mu \|F - X\|^2
 
-    Every method starts from x, and every step is halved until the objective falls. The work is done in
+    Every method starts from x, and every step is halved until the objective decreases. The work is done in
     float64 whatever the type of x.
 
     F* is differentiable in x, in the edge weights, in mu and in p. Backward solves one linear system with the
-    Hessian of the objective, to ``tol`` as well, so nothing of the iteration is kept; derivatives are right
-    where it converged. Second derivatives are refused.
+    Hessian of the objective, also to ``tol``, so no iterate has to be stored; derivatives are right where the
+    solver converged. Second derivatives are refused.
 
     Parameters
     ----------
     x : Tensor, shape [N] or [N, C], float32 or float64
     graph : Graph
         On the same device as x.
-    p : float or Tensor of no dimension, at least 1
-    mu : float or Tensor of no dimension, positive
+    p : float or 0-dimensional Tensor, at least 1
+    mu : float or 0-dimensional Tensor, positive
         For p ≠ 2 its meaning depends on the scale of x: F*(cx; mu) = c F*(x; mu c^(2−p)).
     tol : float, positive
         Stop where ‖∇L(F)‖ ≤ tol ‖∇L(X)‖.
@@ -67,13 +89,13 @@ def solve(
         "jacobi" is the paper's iteration, Eq. 11-13, damped by 1/(p−1) for p > 2. "anderson" accelerates it
         by its last eight steps, and "lbfgs" takes it as the first step of a quasi-Newton method that learns
         from eight. "newton-cg" solves with the Hessian; for p = 2 that is the method of conjugate gradients.
-        "auto" is "lbfgs": it takes the fewest walks over the edges for p ≤ 1.5, where they are many; for
-        p ≥ 2 "anderson" takes up to a tenth fewer, but its steps cost more besides.
+        "auto" is "lbfgs": it needs the fewest passes over the edges for p ≤ 1.5, where many are needed; for
+        p ≥ 2 "anderson" needs up to a tenth fewer, but each of its steps costs more.
     eps : float, optional
         For p < 2, the edge norm below which the energy is a parabola. By default a thousandth of the median
         edge norm of x over the edges where it is not 0. It counts as a constant in derivatives.
     max_iter : int
-        Steps after which to give up; ``info.converged`` is False then.
+        Largest number of steps; if it is reached before ``tol``, ``info.converged`` is False.
 
     Returns
     -------
@@ -83,7 +105,7 @@ def solve(
     Examples
     --------
     For p = 2 this is mu (Δ + mu I)^-1 x; on one edge the mean stays, and the difference shrinks
-    to a share of mu/(2 + mu).
+    by the factor mu/(2 + mu).
 
     >>> import torch, plap
     >>> g = plap.Graph.from_edges([(0, 1)])
@@ -102,8 +124,9 @@ def solve(
     refuse_transforms(x, p, mu)
     _check(x, graph, p, mu, max_iter, method)
     name = "lbfgs" if method == "auto" else method
-    exponent, strength, tol = _number("p", p, least=1.0), _number("mu", mu), _number("tol", tol)
-    eps = None if eps is None else _number("eps", eps)
+    exponent, strength = check_number("p", p, least=1), check_number("mu", mu, above=0)
+    tol = check_number("tol", tol, above=0)
+    eps = None if eps is None else check_number("eps", eps, above=0)
     if x.numel() == 0:
         return x.clone(), SolveInfo(0, 0.0, 0.0, (0.0,), True, 0, name)
     scale = _unit(x)
@@ -145,8 +168,7 @@ def _check(
     x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, max_iter: int, method: str
 ) -> None:
     """Refuse what has no meaning, naming the argument."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    check_graph(graph)
     if not isinstance(x, Tensor) or x.dtype not in (torch.float32, torch.float64):
         kind = x.dtype if isinstance(x, Tensor) else type(x).__name__
         raise InputError(f"x must be a float32 or float64 tensor, not {kind}")
@@ -154,7 +176,7 @@ def _check(
         raise InputError(f"x must be a dense tensor, not {x.layout}")
     if x.ndim not in (1, 2) or x.shape[0] != graph.num_nodes:
         n = graph.num_nodes
-        raise InputError(f"x must have shape [{n}] or [{n}, C], a row for each node, not {list(x.shape)}")
+        raise InputError(f"x must have shape [{n}] or [{n}, C], one row per node, not {list(x.shape)}")
     if x.device != graph.device:
         raise InputError(f"x is on {x.device} but graph is on {graph.device}")
     for name, value in (("p", p), ("mu", mu)):
@@ -163,22 +185,5 @@ def _check(
     if not bool(torch.isfinite(x).all()):
         where = (~torch.isfinite(x)).nonzero()[0].tolist()
         raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
-    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral) or max_iter < 0:
-        raise InputError(f"max_iter must be an integer of 0 or more, not {max_iter!r}")
-    if method not in get_args(MethodName):
-        raise InputError(f"method must be one of {', '.join(get_args(MethodName))}, not {method!r}")
-
-
-def _number(name: str, value: float | Tensor, least: float | None = None) -> float:
-    """``value`` as a number: at least ``least``, or positive where ``least`` is None."""
-    if isinstance(value, Tensor):
-        if value.ndim:
-            raise InputError(f"{name} must be one number, not a tensor of shape {list(value.shape)}")
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise InputError(f"{name} must be a number, not {value!r}")
-    number = float(value)
-    if not math.isfinite(number) or not (number > 0 if least is None else number >= least):
-        wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
-        raise InputError(f"{name} must be {wanted}, not {number:g}")
-    return number
+    check_integer("max_iter", max_iter, 0)
+    check_choice("method", method, MethodName)

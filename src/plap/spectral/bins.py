@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, Protocol
 
 import numpy as np
 
+from plap.checks import check_choice, check_integer
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.spectral.exact import spectrum
-from plap.spectral.operator import Array, EdgeOperator, check_count
+from plap.spectral.operator import Array, EdgeOperator
 
 Method = Literal["auto", "exact", "chebyshev"]
 
@@ -49,10 +50,9 @@ def frequency_bins(graph: Graph, count: int, method: Method = "auto") -> Bins:
         "exact" needs all eigenvectors of Δ_2; "chebyshev" only products with it, and blurs the edges of the
         bins by about 0.01. "auto" is exact up to 3,000 nodes.
     """
-    if check_count("bins", count, least=3) % 3:
+    if check_integer("bins", count, 3) % 3:
         raise InputError(f"bins must be a multiple of 3, not {count}")
-    if method not in get_args(Method):
-        raise InputError(f"method must be one of {', '.join(get_args(Method))}, not {method!r}")
+    check_choice("method", method, Method)
     exact = method == "exact" or (method == "auto" and graph.num_nodes <= _MOST_EXACT)
     return _ExactBins(graph, count) if exact else _ChebyshevBins(graph, count)
 

@@ -1,4 +1,4 @@
-"""Upper bounds of p-eigenvalues: Theorem 7 as printed, and what its proof really gives."""
+"""Upper bounds of p-eigenvalues: Theorem 7 as printed, and what its proof actually gives."""
 
 from __future__ import annotations
 
@@ -93,5 +93,5 @@ def _node(operator: EdgeOperator, p: float, local: Array, u: Array | None) -> in
 def _checked(vector: ArrayLike, n: int) -> Array:
     u: Array = np.asarray(vector, dtype=np.float64)
     if u.shape != (n,) or not np.isfinite(u).all() or not u.any():
-        raise InputError(f"vector must hold {n} finite numbers, one a node and not all 0")
+        raise InputError(f"vector must hold {n} finite numbers, one per node and not all 0")
     return u

@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.spectral.cheeger import best_threshold
-from plap.spectral.operator import EdgeOperator, check_count, check_p
+from plap.spectral.operator import EdgeOperator, check_p
 from plap.spectral.second import second_eigenpair
 
 
@@ -61,7 +61,7 @@ def spectral_clustering(
     check_p(p, above_one=True)
     operator = EdgeOperator(graph)
     n, components = operator.num_nodes, int(operator.components.max(initial=-1)) + 1
-    if check_count("clusters", clusters) > n:
+    if check_integer("clusters", clusters, 1) > n:
         raise InputError(f"clusters must be at most the {n} nodes of the graph, not {clusters}")
     if components > clusters:
         raise InputError(f"graph has {components} components, more than the {clusters} clusters asked for")
@@ -94,7 +94,7 @@ class _Part:
 
     @cached_property
     def division(self) -> _Division:
-        part = _induced(self.graph, self.nodes)
+        part = self.graph.subgraph(self.nodes)
         operator = EdgeOperator(part)
         if operator.components.any():
             inside, cut = operator.components == np.bincount(operator.components).argmin(), 0.0
@@ -102,16 +102,6 @@ class _Part:
             u = second_eigenpair(part, self.p, starts=self.starts, max_iter=self.max_iter).vector
             inside, cut = best_threshold(operator, u / np.sqrt(operator.degree))
         return _Division((inside, ~inside), cut)
-
-
-def _induced(graph: Graph, nodes: NDArray[np.int64]) -> Graph:
-    """The graph on these nodes alone, with self-loops and weights."""
-    new = torch.full((graph.num_nodes,), -1)
-    new[torch.from_numpy(nodes)] = torch.arange(nodes.size)
-    ends = new[graph.edge_index]
-    kept = (ends >= 0).all(dim=0)
-    weight = graph.weight.detach()[kept]
-    return Graph.from_edge_index(ends[:, kept], weight, nodes.size, self_loops="keep")
 
 
 def _labels(n: int, parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:

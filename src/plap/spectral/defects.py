@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.spectral.branches import Branches
-from plap.spectral.operator import Array, EdgeOperator, check_count, signed_power
+from plap.spectral.operator import Array, EdgeOperator, signed_power
 
 _DIFFERENT = 1e-6
 
@@ -102,7 +103,9 @@ def decomposition_defect(
         raise InputError(
             f"Theorem 6 needs all {branches.expected} pairs at p = {p:g}, and {len(found)} were found"
         )
-    f = np.random.default_rng(seed).standard_normal((operator.num_nodes, check_count("samples", samples)))
+    f = np.random.default_rng(seed).standard_normal(
+        (operator.num_nodes, check_integer("samples", samples, 1))
+    )
     Phi = np.stack([signed_power(pair.vector, p - 1) for pair in found], axis=1)
     values = np.array([pair.value for pair in found])
     truth = operator.apply(f, p)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import scipy.sparse
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
+from plap.checks import check_choice, check_integer
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.spectral.operator import Array, EdgeOperator, check_count
+from plap.spectral.operator import Array, EdgeOperator
 
 End = Literal["smallest", "largest"]
 
@@ -35,7 +36,7 @@ class Spectrum:
 def spectrum(graph: Graph, k: int | None = None, which: End = "smallest") -> Spectrum:
     """Eigenvalues and eigenvectors of the normalised Laplacian Δ_2 = I − D^-1/2 W D^-1/2.
 
-    Each connected component is solved for itself, densely where that is cheap and otherwise by SciPy's
+    Each connected component is solved separately, densely where that is cheap and otherwise by SciPy's
     Lanczos, so that an eigenvalue that many components share (0 above all) is found as often as it is there.
 
     Parameters
@@ -64,9 +65,8 @@ def spectrum(graph: Graph, k: int | None = None, which: End = "smallest") -> Spe
     """
     operator = EdgeOperator(graph)
     n = operator.num_nodes
-    if which not in get_args(End):
-        raise InputError(f"which must be one of {', '.join(get_args(End))}, not {which!r}")
-    if k is not None and check_count("k", k) > n:
+    check_choice("which", which, End)
+    if k is not None and check_integer("k", k, 1) > n:
         raise InputError(f"k must be at most the {n} nodes of the graph, not {k}")
     if k is None and n > _MOST_DENSE:
         raise InputError(f"the whole spectrum of {n} nodes is too large: ask for k of its eigenvalues")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.spectral.exact import spectrum
@@ -12,7 +13,6 @@ from plap.spectral.operator import (
     Array,
     EdgeOperator,
     Eigenpair,
-    check_count,
     check_p,
     eigenpair,
     signed_power,
@@ -33,8 +33,9 @@ def largest_eigenpair(
     maximises what touches the convex S_p from below at u, so that no step lowers the quotient (Boyd's power
     method). It can end below the maximum, and is therefore run from several starts: the largest eigenvector
     of Δ_2, functions that are 1 at one node, which are where the maximum goes for p → 1, and ±D^1/2 with
-    random signs, for with p a cut of many edges counts ever more. At p = 1 a node is the answer (in the
-    set-valued sense), at p = 2 linear algebra gives it; otherwise the value is a lower bound of the largest.
+    random signs, because the larger p is, the more a cut of many edges counts. At p = 1 a node is the answer
+    (in the set-valued sense), at p = 2 linear algebra gives it; otherwise the value is a lower bound of the
+    largest.
 
     Parameters
     ----------
@@ -61,8 +62,8 @@ def largest_eigenpair(
     4.0
     """
     operator, p = EdgeOperator(graph), check_p(p)
-    check_count("starts", starts, least=0)
-    check_count("max_iter", max_iter)
+    check_integer("starts", starts, 0)
+    check_integer("max_iter", max_iter, 1)
     if operator.B.shape[0] == 0:
         raise InputError("graph has no edge between two nodes, so its only p-eigenvalue is 0")
     if p == 1:

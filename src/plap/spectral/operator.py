@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,14 +10,16 @@ import scipy.sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from plap.calculus import incidence
+from plap.checks import check_number
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 
 Array = NDArray[np.float64]
 
 
 def signed_power(x: Array, exponent: float) -> Array:
-    """sign(x) |x|^exponent, element by element; φ_p(x) of Definition 5 for the exponent p − 1.
+    """sign(x) |x|^exponent, element by element; φ_p(x) of Definition 4 for the exponent p − 1.
 
     Examples
     --------
@@ -33,31 +33,24 @@ def signed_power(x: Array, exponent: float) -> Array:
 class EdgeOperator:
     r"""A graph's p-Laplacians for every p, on real functions of the nodes.
 
-    The matrix B has a row for each undirected edge {i, j},
+    The matrix B has one row per undirected edge {i, j},
 
     .. math:: (B u)_{ij} = \sqrt{W_{ij}/D_i}\, u_i - \sqrt{W_{ij}/D_j}\, u_j,
 
-    so that :math:`\Delta_p u = B^\top \phi_p(B u)` and :math:`\mathcal{S}_p(u) = \|B u\|_p^p` (Eq. 2 and 6).
-    Functions may come as columns of a matrix. Self-loops have no difference and no row, but count in D.
+    so that :math:`\Delta_p u = B^\top \phi_p(B u)` and :math:`\mathcal{S}_p(u) = \|B u\|_p^p` (Eq. 2 and 6);
+    see :func:`plap.calculus.incidence`. Functions may come as columns of a matrix.
     """
 
     def __init__(self, graph: Graph) -> None:
-        if not isinstance(graph, Graph):
-            raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
-        graph = graph.to("cpu")
-        receiver, source = graph.receivers().numpy(), graph.indices.long().numpy()
-        upper = receiver < source
-        i, j = receiver[upper], source[upper]
-        weight, degree = graph.weight.detach().double().numpy()[upper], graph.degree.detach().numpy()
-        edge = np.arange(i.size)
-        self.B = scipy.sparse.csr_array(
-            (
-                np.concatenate([np.sqrt(weight / degree[i]), -np.sqrt(weight / degree[j])]),
-                (np.concatenate([edge, edge]), np.concatenate([i, j])),
-            ),
-            shape=(i.size, graph.num_nodes),
-        )
-        self.ends, self.weight, self.degree = (i, j), weight, degree
+        graph = check_graph(graph).to("cpu")
+        ends, share = (part.numpy() for part in incidence(graph))
+        shape = (ends.shape[0], graph.num_nodes)
+        index = np.int32 if max(ends.size, *shape) < 2**31 - 1 else np.int64
+        rows = np.arange(0, ends.size + 1, 2, dtype=index)
+        self.B = scipy.sparse.csr_array((share.ravel(), ends.ravel().astype(index), rows), shape=shape)
+        self.ends: tuple[NDArray[np.int64], NDArray[np.int64]] = (ends[:, 0], ends[:, 1])
+        self.weight: Array = graph.weight.detach().double()[graph.edges_once("upper")].numpy()
+        self.degree: Array = graph.degree.detach().numpy()
 
     @property
     def num_nodes(self) -> int:
@@ -104,7 +97,7 @@ class EdgeOperator:
         return sums
 
     def require_connected(self, what: str) -> None:
-        """Refuse a graph that falls apart or has fewer than two nodes."""
+        """Refuse a graph that is not connected or has fewer than two nodes."""
         parts = int(self.components.max(initial=-1)) + 1
         if self.num_nodes < 2 or parts > 1:
             raise InputError(
@@ -115,7 +108,7 @@ class EdgeOperator:
 
 @dataclass(frozen=True)
 class Eigenpair:
-    """A p-eigenvalue and its p-eigenvector, Δ_p u = λ φ_p(u) (Definition 5), as far as it was found."""
+    """A p-eigenvalue and its p-eigenvector, Δ_p u = λ φ_p(u) (Definition 4), as far as it was found."""
 
     p: float
     value: float
@@ -129,7 +122,7 @@ class Eigenpair:
     method solved for z too, this is the norm of both of its equations, the other being φ_q(z) = Bu.
     """
     converged: bool
-    """Whether the residual came down to the tolerance."""
+    """Whether the residual reached the tolerance."""
 
 
 def eigenpair(
@@ -162,16 +155,5 @@ def _dual_norm(r: Array, p: float) -> float:
 
 
 def check_p(p: float, *, above_one: bool = False) -> float:
-    """Return p as a float of at least 1, or refuse it."""
-    number = isinstance(p, numbers.Real) and not isinstance(p, bool)
-    if not number or not math.isfinite(p) or p < 1 or (above_one and p == 1):
-        bound = "above 1" if above_one else "at least 1"
-        raise InputError(f"p must be a finite number {bound}, not {p!r}")
-    return float(p)
-
-
-def check_count(name: str, value: int, least: int = 1) -> int:
-    """Return an integer of at least ``least``, or refuse it."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise InputError(f"{name} must be an integer of {least} or more, not {value!r}")
-    return int(value)
+    """Return p as a float of at least 1, or above 1, or refuse it."""
+    return check_number("p", p, above=1) if above_one else check_number("p", p, least=1)

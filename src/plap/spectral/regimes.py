@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from plap.errors import InputError
+from plap.checks import check_number
 from plap.graph import Graph
 from plap.spectral.bounds import eigenvalue_bounds
-from plap.spectral.operator import Array, check_p
+from plap.spectral.operator import Array, EdgeOperator, check_p
 from plap.spectral.signals import as_signal
 
 _BLOCK = 1 << 22
-"""Numbers of an entries × channels array that exist at one time."""
+"""Numbers of an edges × channels array that exist at one time."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,13 @@ def node_regimes(x: Tensor | ArrayLike, graph: Graph, p: float, *, top: float | 
     p, signal = check_p(p), as_signal("x", x, graph)
     if top is None:
         top = eigenvalue_bounds(graph, p).local
-    if not (math.isfinite(top) and top > 0):
-        raise InputError(f"top must be positive and finite, not {top!r}")
-    cutoff, norm, acting = _cutoffs(signal, graph.to("cpu"), p)
+    top = check_number("top", top, above=0)
+    cutoff, norm, acting = _cutoffs(signal, graph, p)
     regime = np.where(cutoff >= top, "low-pass", np.where(cutoff > 0, "low-high-pass", "held"))
     threshold = _threshold(top, p)
     settled = acting & (cutoff > 0) & (norm <= threshold)
     return NodeRegimes(
-        regime, cutoff, float(top), norm, threshold, settled, _threshold(eigenvalue_bounds(graph, p).paper, p)
+        regime, cutoff, top, norm, threshold, settled, _threshold(eigenvalue_bounds(graph, p).paper, p)
     )
 
 
@@ -102,20 +101,22 @@ def _threshold(top: float, p: float) -> float:
 @np.errstate(over="ignore")
 def _cutoffs(x: Array, graph: Graph, p: float) -> tuple[Array, Array, NDArray[np.bool_]]:
     """Cut-off and gradient norm of every node, and whether it has edges and all of them act."""
-    n = graph.num_nodes
-    receiver, source = graph.receivers().numpy(), graph.indices.long().numpy()
-    weight, degree = graph.weight.detach().double().numpy(), graph.degree.detach().numpy()
-    cutoff, square, idle = np.zeros(n), np.zeros(n), degree == 0
+    operator = EdgeOperator(graph)
+    squared = operator.B.power(2)  # W_ij/D_i and W_ij/D_j in the row of each edge
+    norm = np.empty(squared.shape[0])
     size = max(1, _BLOCK // x.shape[1])
-    for start in range(0, receiver.size, size):
-        i, j, w = (part[start : start + size] for part in (receiver, source, weight))
-        here, there = (np.sqrt(w / degree[k])[:, None] * x[k] for k in (i, j))
-        norm = np.linalg.norm(here - there, axis=1)
-        ends = np.hypot(np.linalg.norm(here, axis=1), np.linalg.norm(there, axis=1))
-        # as in plap.propagate: rows that are equal up to rounding do not interact for p < 2
-        acts = (norm > 4 * np.finfo(np.float64).eps * ends) | (p >= 2)
-        power = np.where(acts, np.where(acts, norm, 1) ** (p - 2), 0)
-        np.add.at(cutoff, i, w / degree[i] * power)
-        np.add.at(square, i, norm**2)
-        np.logical_or.at(idle, i, ~acts)
-    return cutoff, np.sqrt(square), ~idle
+    for start in range(0, norm.size, size):
+        norm[start : start + size] = np.linalg.norm(operator.B[start : start + size] @ x, axis=1)
+    ends = np.sqrt(squared @ np.square(x).sum(axis=1))
+    # as in plap.propagate: rows that are equal up to rounding do not interact for p < 2
+    acts = (norm > 4 * np.finfo(np.float64).eps * ends) | (p >= 2)
+    power = np.where(acts, np.where(acts, norm, 1) ** (p - 2), 0)
+    cutoff: Array = squared.T @ power
+    i, j = operator.ends
+    square = np.bincount(i, norm**2, x.shape[0]) + np.bincount(j, norm**2, x.shape[0])
+    idle = operator.degree == 0
+    idle[i[~acts]] = idle[j[~acts]] = True
+    loops = graph.to("cpu").to_scipy(dtype=np.float64, copy=False).diagonal()
+    if p == 2:  # a self-loop has no difference, and 0^0 = 1
+        cutoff += loops / np.where(idle, 1, operator.degree)
+    return cutoff, np.sqrt(square), ~idle & ((loops == 0) | (p >= 2))

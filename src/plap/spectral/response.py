@@ -175,7 +175,7 @@ def respond(bins: Bins, x: Array, y: Array) -> Response:
     x_scale, y_scale = (float(np.abs(signal).max()) for signal in (x, y))
     if x_scale == 0 or y_scale == 0:
         name = "x" if x_scale == 0 else "y"
-        raise InputError(f"{name} is 0 everywhere, so that nothing can be seen of a filter")
+        raise InputError(f"{name} is 0 everywhere, so no frequency response can be measured")
     x, y, scale = x / x_scale, y / y_scale, y_scale / x_scale
     found = bins.energies(x, y)
     edges = np.linspace(0, 2, bins.count + 1)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from plap.checks import check_integer
 from plap.graph import Graph
 from plap.spectral.cheeger import best_threshold
 from plap.spectral.exact import spectrum
 from plap.spectral.newton import refine
-from plap.spectral.operator import Array, EdgeOperator, Eigenpair, check_count, check_p, eigenpair
+from plap.spectral.operator import Array, EdgeOperator, Eigenpair, check_p, eigenpair
 from plap.spectral.quotient import lowered, shifted
 
 _STEP = 0.1
@@ -61,8 +62,8 @@ def second_eigenpair(
     """
     operator, p = EdgeOperator(graph), check_p(p, above_one=True)
     operator.require_connected("the second p-eigenpair")
-    count = min(check_count("starts", starts), operator.num_nodes - 1)
-    check_count("max_iter", max_iter)
+    count = min(check_integer("starts", starts, 1), operator.num_nodes - 1)
+    check_integer("max_iter", max_iter, 1)
     vectors = spectrum(graph, k=count + 1).vectors[:, 1:]
     if p == 2:
         return eigenpair(operator, vectors[:, 0], p, tol)
@@ -88,7 +89,7 @@ def _start(operator: EdgeOperator, u: Array, p: float) -> Array:
         return u
     root = np.sqrt(operator.degree)
     inside, _ = best_threshold(operator, u / root)
-    cut = shifted(operator, inside * root, p)
+    cut = shifted(operator, np.where(inside, root, 0.0), p)
     lower = operator.quotient(cut, p) < operator.quotient(shifted(operator, u, p), p)
     return cut if lower else u
 

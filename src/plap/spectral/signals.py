@@ -8,14 +8,12 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.spectral.operator import Array
 
 
 def as_signal(name: str, x: Tensor | ArrayLike, graph: Graph) -> Array:
     """A finite float64 array of shape [N, C]; a signal of one channel may come without its axis."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
     if isinstance(x, Tensor) and x.layout != torch.strided:
         raise InputError(f"{name} must be dense, not {x.layout}")
     if isinstance(x, Tensor):
@@ -23,7 +21,7 @@ def as_signal(name: str, x: Tensor | ArrayLike, graph: Graph) -> Array:
         values = x.numpy() if x.is_complex() else x.double().numpy()
     else:
         values = np.asarray(x)
-    n = graph.num_nodes
+    n = check_graph(graph).num_nodes
     if values.dtype.kind not in "biuf":
         raise InputError(f"{name} must hold real numbers, not {values.dtype}")
     if values.ndim not in (1, 2) or values.shape[0] != n or values.size == 0:

@@ -12,7 +12,7 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.baselines import normalized_adjacency
-from plap.nn.linear import csr_of_parts
+from plap.sparse import csr_tensor, scipy_from_tensor
 from plap.training.products import SparseMatrix
 
 
@@ -38,7 +38,7 @@ class Inputs:
         if not isinstance(self.features, SparseMatrix):
             return self.features
         parts = self.features.indptr, self.features.indices, self.features.values
-        return csr_of_parts(*parts, (self.features.rows, self.features.columns))
+        return csr_tensor(*parts, (self.features.rows, self.features.columns))
 
     @cached_property
     def dense(self) -> Tensor:
@@ -69,9 +69,7 @@ def _features(x: object, dtype: torch.dtype) -> Tensor | SparseMatrix:
     if scipy.sparse.issparse(x):
         matrix = scipy.sparse.csr_array(x)
     elif isinstance(x, Tensor) and x.layout != torch.strided:
-        csr = x.detach().to_sparse_csr()
-        parts = (csr.values().numpy(), csr.col_indices().numpy(), csr.crow_indices().numpy())
-        matrix = scipy.sparse.csr_array(parts, shape=tuple(csr.shape))
+        matrix = scipy_from_tensor(x)
     elif isinstance(x, Tensor) and x.ndim == 2:
         _check_finite(x)
         return x.detach().to(dtype).contiguous()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import Any
 
+from plap.checks import did_you_mean
 from plap.errors import InputError
 from plap.insight.figures import (
     edge_trust,
@@ -44,9 +44,7 @@ def find_figure(name: str) -> Figure:
     """
     if name in FIGURES:
         return FIGURES[name]
-    close = difflib.get_close_matches(name, FIGURES, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(FIGURES)}"
-    raise InputError(f"there is no figure named {name!r}: {hint}")
+    raise InputError(f"there is no figure named {name!r}: {did_you_mean(name, FIGURES)}")
 
 
 def write_figure(name: str, folder: Path | str, **options: Any) -> list[Path]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plap.errors import InputError
+from plap.checks import check_integer
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -32,13 +31,11 @@ class FigureOptions:
     def __post_init__(self) -> None:
         object.__setattr__(self, "datasets", tuple(self.datasets))
         for name in ("seeds", "epochs"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-                raise InputError(f"{name} must be an integer of 1 or more, not {value!r}")
+            check_integer(name, getattr(self, name), 1)
 
     @property
     def trained_epochs(self) -> int:
-        """Epochs a run, at most."""
+        """Epochs per run, at most."""
         return min(self.epochs, 30) if self.quick else self.epochs
 
 

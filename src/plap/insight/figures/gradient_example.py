@@ -9,7 +9,6 @@ import torch
 
 from plap.calculus import divergence, gradient
 from plap.graph import Graph
-from plap.insight.edge_trust import edges_once
 from plap.insight.figures.figure import Figure, FigureOptions
 from plap.insight.figures.style import BLUE, GREY, grid
 
@@ -46,7 +45,7 @@ def compute(options: FigureOptions) -> pl.DataFrame:
         }
     )
     # entry "receiver i ← source j" holds (∇f)([i, j]), which points from i to j
-    once = edges_once(graph)
+    once = graph.edges_once()
     j, i = graph.edge_index[:, once].numpy()
     edges = pl.DataFrame({"kind": "edge", "source": i, "target": j, "gradient": along[once].numpy()})
     return pl.concat([nodes, edges], how="diagonal")

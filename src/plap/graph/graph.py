@@ -1,25 +1,21 @@
-"""The one validated graph that every other part of plap takes."""
+"""The one validated graph that every other part of plap works on."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from plap.coalesce import Reduction, symmetric_rows
-from plap.edge_input import (
-    check_choice,
-    checked_weights,
-    count_nodes,
-    edge_attribute,
-    endpoints,
-    weight_tensor,
-)
+from plap.checks import check_choice
 from plap.errors import InputError
+from plap.graph import input as given
+from plap.graph import output
+from plap.graph.building import Reduction, symmetric_rows
+from plap.sparse import entries_of
 
 if TYPE_CHECKING:
     import networkx
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
 
 Symmetrize = Literal["max", "mean", "sum", "error"]
 SelfLoops = Literal["drop", "keep"]
+Triangle = Literal["lower", "upper"]
 
 _REDUCTIONS: dict[str, Reduction | None] = {"max": "amax", "mean": "mean", "sum": "sum", "error": None}
 
@@ -37,9 +34,9 @@ class GraphInfo:
     """What happened to the input on its way into a :class:`Graph`."""
 
     input_edges: int
-    """Edges as given."""
+    """Edges in the input."""
     self_loops: int
-    """Self-loops found (dropped, unless ``self_loops="keep"``)."""
+    """Self-loops in the input (dropped unless ``self_loops="keep"``)."""
     duplicates: int
     """Repeated edges that were merged into one."""
     one_way: int
@@ -57,7 +54,8 @@ class Graph:
     Row ``i`` of the CSR matrix lists the neighbours ``indices[indptr[i]:indptr[i+1]]`` of node ``i`` in
     ascending order; entry ``e`` is "receiver i ← source j" with weight ``weight[e]`` = W_ij = W_ji > 0.
     Build one with :meth:`from_edge_index`, :meth:`from_edges`, :meth:`from_scipy`, :meth:`from_networkx`
-    or :meth:`from_pyg`; the constructor itself checks nothing.
+    or :meth:`from_pyg`, which check everything. The constructor checks only the types and lengths of the
+    arrays: that rows are sorted, weights positive and W symmetric is up to its caller.
 
     Examples
     --------
@@ -84,7 +82,7 @@ class Graph:
         if len(kinds) > 1 or not kinds <= {torch.int32, torch.int64} or not flat:
             raise InputError("indptr and indices must be contiguous and both int32 or both int64")
         if self.indices.shape != self.weight.shape:
-            raise InputError("indices and weight must have one number an entry each")
+            raise InputError("indices and weight must have one value per stored entry")
         object.__setattr__(self, "degree", self._degree())
 
     @classmethod
@@ -109,15 +107,15 @@ class Graph:
             Largest index + 1 if not given.
         symmetrize : {"max", "mean", "sum", "error"}
             Repeated edges are merged by this rule; then, if W differs from its transpose, W_ij and W_ji
-            are merged by it (an absent direction counts as nothing). "error" refuses both.
+            are merged by it too (a missing direction is ignored). "error" refuses both.
         self_loops : {"drop", "keep"}
-            The gradient on a self-loop is zero, so it can only dilute a node's degree.
+            The gradient along a self-loop is zero, so keeping it only increases the node's degree.
         """
         check_choice("symmetrize", symmetrize, Symmetrize)
         check_choice("self_loops", self_loops, SelfLoops)
-        source, target = endpoints(edge_index)
-        n = count_nodes(source, target, num_nodes)
-        weight = checked_weights(edge_weight, source.size)
+        source, target = given.endpoints(edge_index)
+        n = given.count_nodes(source, target, num_nodes)
+        weight = given.checked_weights(edge_weight, source.size)
         rows = symmetric_rows(
             source, target, weight, n, _REDUCTIONS[symmetrize], drop_loops=self_loops == "drop"
         )
@@ -142,24 +140,9 @@ class Graph:
         symmetrize: Symmetrize = "max",
         self_loops: SelfLoops = "drop",
     ) -> Graph:
-        """Build a graph from an edge list: anything NumPy makes an [E, 2] integer array of."""
-        try:
-            array = np.asarray(edges)
-        except ValueError:
-            raise InputError("edges must have shape [E, 2], and its rows differ in length") from None
-        if array.size == 0:
-            array = np.zeros((0, 2), dtype=np.int64)
-        if array.ndim != 2 or array.shape[1] != 2:
-            raise InputError(f"edges must have shape [E, 2], not {list(array.shape)}")
-        if array.dtype.kind not in "iu":
-            raise InputError(f"edges must hold integer node indices, not {array.dtype}")
-        if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max(initial=0) >= 2**63:
-            raise InputError("edges holds an index of 2^63 or more")
-        edge_index = torch.from_numpy(np.ascontiguousarray(array.T).astype(np.int64, copy=False))
-        edge_weight = None if weight is None else weight_tensor(np.asarray(weight))
-        return cls.from_edge_index(
-            edge_index, edge_weight, num_nodes, symmetrize=symmetrize, self_loops=self_loops
-        )
+        """Build a graph from an edge list: anything that NumPy can turn into an [E, 2] integer array."""
+        edge_list = given.from_pairs(edges, weight, num_nodes)
+        return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
     def from_scipy(
@@ -170,16 +153,7 @@ class Graph:
         self_loops: SelfLoops = "drop",
     ) -> Graph:
         """Build a graph from a square SciPy sparse matrix whose entry (i, j) is the weight of i → j."""
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InputError(f"matrix must be square, not of shape {tuple(matrix.shape)}")
-        coo = matrix.tocoo()
-        return cls.from_edge_index(
-            torch.from_numpy(np.stack([coo.row, coo.col])),
-            weight_tensor(coo.data),
-            matrix.shape[0],
-            symmetrize=symmetrize,
-            self_loops=self_loops,
-        )
+        return cls.from_edge_index(*given.from_scipy(matrix), symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
     def from_networkx(
@@ -192,76 +166,55 @@ class Graph:
     ) -> Graph:
         """Build a graph from a NetworkX graph; node k is the k-th of ``list(graph)``.
 
-        ``weight`` names the edge attribute that holds the weight; edges without it weigh 1.
+        ``weight`` names the edge attribute that holds the weight; edges without it have weight 1. This needs
+        the package networkx: ``pip install 'plap[networkx]'``.
         """
-        position = {node: k for k, node in enumerate(graph)}
-        edges = [(position[u], position[v]) for u, v in graph.edges()]
-        weights = None
-        if weight is not None:
-            weights = np.array([edge_attribute(*edge) for edge in graph.edges(data=weight, default=1.0)])
-        if not graph.is_directed():
-            back = [k for k, (u, v) in enumerate(edges) if u != v]
-            edges += [edges[k][::-1] for k in back]
-            weights = None if weights is None else np.concatenate([weights, weights[back]])
-        return cls.from_edges(
-            edges, weights, graph.number_of_nodes(), symmetrize=symmetrize, self_loops=self_loops
-        )
+        edge_list = given.from_networkx(graph, weight)
+        return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
     def from_pyg(cls, data: Data, *, symmetrize: Symmetrize = "max", self_loops: SelfLoops = "drop") -> Graph:
         """Build a graph from a PyG ``Data``: its ``edge_index``, ``edge_weight`` if any, ``num_nodes``."""
-        if data.edge_index is None:
-            raise InputError("data.edge_index is missing")
-        return cls.from_edge_index(
-            data.edge_index,
-            data.get("edge_weight"),
-            data.num_nodes,
-            symmetrize=symmetrize,
-            self_loops=self_loops,
-        )
+        return cls.from_edge_index(*given.from_pyg(data), symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
     def from_torch_sparse(
         cls, matrix: Tensor, *, symmetrize: Symmetrize = "max", self_loops: SelfLoops = "drop"
     ) -> Graph:
         """Build a graph from a square torch sparse CSR, CSC or COO matrix, entry (i, j) being i → j."""
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise InputError(f"matrix must be square, not of shape {tuple(matrix.shape)}")
-        coo = matrix.to_sparse(layout=torch.sparse_coo).coalesce()
-        return cls.from_edge_index(
-            coo.indices(), coo.values(), matrix.shape[0], symmetrize=symmetrize, self_loops=self_loops
-        )
+        edge_list = given.from_torch_sparse(matrix)
+        return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
     @property
     def num_nodes(self) -> int:
-        """N, nodes without edges included."""
+        """Number of nodes N, including nodes without edges."""
         return self.indptr.shape[0] - 1
 
     @property
     def num_entries(self) -> int:
-        """Stored entries: two an edge, one a kept self-loop."""
+        """Stored entries: two per edge, one per kept self-loop."""
         return self.indices.shape[0]
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges, kept self-loops included."""
+        """Number of undirected edges, including kept self-loops."""
         return (self.num_entries + self.num_self_loops) // 2
 
     @property
     def num_self_loops(self) -> int:
-        """Self-loops in the graph (0 unless they were kept)."""
+        """Number of self-loops in the graph (0 unless they were kept)."""
         if self.info.self_loops == 0:
             return 0
         return int((self.receivers() == self.indices).sum())
 
     @property
     def device(self) -> torch.device:
-        """Where the tensors live."""
+        """Device of the tensors."""
         return self.weight.device
 
     @property
     def edge_index(self) -> Tensor:
-        """Both directions of every edge as PyG has them, shape [2, entries]: source above target."""
+        """Both directions of every edge in PyG's form, shape [2, entries]: sources, then targets."""
         return torch.stack([self.indices.long(), self.receivers()])
 
     @property
@@ -284,13 +237,146 @@ class Graph:
         return sha.hexdigest()
 
     def receivers(self) -> Tensor:
-        """Row of every entry, int64, shape [entries]."""
+        """Row of each stored entry, int64, shape [entries]."""
         counts = (self.indptr[1:] - self.indptr[:-1]).long()
         nodes = torch.arange(self.num_nodes, device=counts.device)
         return torch.repeat_interleave(nodes, counts, output_size=self.num_entries)
 
+    def edges_once(self, triangle: Triangle = "lower") -> Tensor:
+        """Position of one stored entry per undirected edge, int64, shape [edges]; self-loops are left out.
+
+        ``graph.edge_index[:, once]`` are the two ends of each edge and ``graph.weight[once]`` its weight.
+
+        Parameters
+        ----------
+        triangle : {"lower", "upper"}
+            Which entry "receiver i ← source j" stands for the edge. "lower": the one with j < i, so that the
+            smaller node comes first in ``graph.edge_index``, and edges are in the order of (larger, smaller)
+            node. "upper": the one with i < j, in the order of (smaller, larger) node.
+
+        Examples
+        --------
+        >>> import plap
+        >>> graph = plap.Graph.from_edges([(0, 1), (1, 2), (0, 2)])
+        >>> graph.edge_index[:, graph.edges_once()]
+        tensor([[0, 0, 1],
+                [1, 2, 2]])
+        """
+        check_choice("triangle", triangle, Triangle)
+        below = self.indices < self.receivers() if triangle == "lower" else self.receivers() < self.indices
+        return below.nonzero().squeeze(1)
+
+    def reverse_entries(self) -> Tensor:
+        """Position of entry (j, i) for each stored entry (i, j), int64, shape [entries].
+
+        Examples
+        --------
+        >>> import plap
+        >>> plap.Graph.from_edges([(0, 1), (0, 2)]).reverse_entries()
+        tensor([2, 3, 0, 1])
+        """
+        return torch.argsort(self.indices, stable=True)
+
+    def ascending(self, nodes: Any) -> Tensor:
+        """Nodes given as integers without repetition or as a boolean mask [N]: checked, int64, ascending."""
+        return given.ascending_nodes(nodes, self.num_nodes, self.device)
+
+    def subgraph(self, nodes: Any) -> Graph:
+        """The induced subgraph: these nodes in ascending order, and the edges between them.
+
+        Degrees are those of the edges that are left.
+
+        Parameters
+        ----------
+        nodes : integers without repetition, or a boolean mask of shape [N]
+
+        Examples
+        --------
+        >>> import plap
+        >>> path = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3)])
+        >>> path.subgraph([3, 2, 0]).edge_index
+        tensor([[2, 1],
+                [1, 2]])
+        """
+        return self.cut_out(nodes).graph
+
+    def cut_out(self, nodes: Any) -> CutOut:
+        """The induced subgraph with its nodes, and what was cut off; see :meth:`subgraph`.
+
+        Examples
+        --------
+        >>> import plap
+        >>> plap.Graph.from_edges([(0, 1), (1, 2), (2, 3)]).cut_out([3, 2, 0]).lost
+        tensor([1., 1., 0.], dtype=torch.float64)
+        """
+        nodes = self.ascending(nodes)
+        count = nodes.shape[0]
+        position, row = entries_of(self.indptr, nodes)
+        number = torch.full((self.num_nodes,), -1, dtype=self.indices.dtype, device=self.device)
+        number[nodes] = torch.arange(count, dtype=number.dtype, device=self.device)
+        column = number[self.indices[position].long()]
+        kept = column >= 0
+        weight = self.weight[position]
+        lost = torch.zeros(count, dtype=torch.float64, device=self.device)
+        lost = lost.index_add(0, row[~kept], weight[~kept].double())
+        row, column = row[kept], column[kept]
+        indptr = torch.zeros(count + 1, dtype=self.indptr.dtype, device=self.device)
+        indptr[1:] = row.bincount(minlength=count).cumsum(0)
+        loops = int((row == column).sum()) if self.info.self_loops else 0
+        info = GraphInfo(column.shape[0], loops, 0, 0, self.info.symmetrize, symmetrized=False)
+        return CutOut(Graph(indptr, column, weight[kept], info), nodes, lost)
+
+    def to_scipy(
+        self, *, weighted: bool = True, dtype: Any = None, copy: bool = True
+    ) -> scipy.sparse.csr_array:
+        """W as a SciPy CSR array, shape [N, N].
+
+        Parameters
+        ----------
+        weighted : bool
+            False gives every stored entry the value 1 (float64).
+        dtype : NumPy type, optional
+            That of the weights if not given.
+        copy : bool
+            False shares memory with the graph where it can: such an array must not be changed.
+
+        Examples
+        --------
+        >>> import plap
+        >>> plap.Graph.from_edges([(0, 1)], [3.0]).to_scipy().toarray()
+        array([[0., 3.],
+               [3., 0.]])
+        """
+        weight = self.weight if weighted else None
+        return output.scipy_matrix(self.indptr, self.indices, weight, dtype, copy)
+
+    def to_pyg(self, **attributes: Any) -> Data:
+        """PyG's ``Data`` with ``edge_index``, ``edge_weight`` and ``num_nodes``, and further attributes.
+
+        Examples
+        --------
+        >>> import torch, plap
+        >>> plap.Graph.from_edges([(0, 1)]).to_pyg(x=torch.eye(2))
+        Data(x=[2, 2], edge_index=[2, 2], edge_weight=[2], num_nodes=2)
+        """
+        return output.pyg_data(self.edge_index, self.weight, self.num_nodes, attributes)
+
+    def to_networkx(self) -> networkx.Graph[int]:
+        """An undirected NetworkX graph of the nodes 0 to N − 1 with the edge attribute ``weight``.
+
+        This needs the package networkx: ``pip install 'plap[networkx]'``.
+
+        Examples
+        --------
+        >>> import plap
+        >>> list(plap.Graph.from_edges([(0, 1)], [3.0]).to_networkx().edges(data="weight"))
+        [(0, 1, 3.0)]
+        """
+        once = (self.indices <= self.receivers()).nonzero().squeeze(1)
+        return output.networkx_graph(self.edge_index[:, once], self.weight[once], self.num_nodes)
+
     def _degree(self) -> Tensor:
-        """Row sums in float64; on the CPU and without gradients, no array of entries is made for them."""
+        """Row sums in float64; on the CPU and without gradients they need no further array of entries."""
         weight = self.weight
         if weight.requires_grad or weight.device.type != "cpu":
             total = torch.zeros(self.num_nodes, dtype=torch.float64, device=weight.device)
@@ -313,7 +399,7 @@ class Graph:
         )
 
     def with_weight(self, weight: Tensor) -> Graph:
-        """Return a graph of the same structure with other weights, one for each stored entry.
+        """Return a graph of the same structure with other weights, one per stored entry.
 
         W stays symmetric only if both entries of an edge get the same weight; this is checked.
         """
@@ -342,6 +428,31 @@ class Graph:
             str(self.device) if self.device.type != "cpu" else "",
         ]
         return f"Graph({', '.join(part for part in parts if part)})"
+
+
+class CutOut(NamedTuple):
+    """An induced subgraph, and what was cut off."""
+
+    graph: Graph
+    """Its node k is node ``nodes[k]`` of the larger graph."""
+    nodes: Tensor
+    """int64 [M], ascending."""
+    lost: Tensor
+    """Total weight of the edges that lead out of the subgraph at each of its nodes, float64 [M]."""
+
+
+def check_graph(graph: Any) -> Graph:
+    """Return ``graph`` if it is a :class:`plap.Graph`.
+
+    Examples
+    --------
+    >>> check_graph([(0, 1)])
+    Traceback (most recent call last):
+    plap.errors.InputError: graph must be a plap.Graph, not list
+    """
+    if not isinstance(graph, Graph):
+        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    return graph
 
 
 def _plural(count: int, noun: str) -> str:

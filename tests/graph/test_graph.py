@@ -247,7 +247,7 @@ def test_the_constructor_refuses_what_the_kernel_would_misread() -> None:
         ValueError, match="indptr and indices must be contiguous and both int32 or both int64"
     ):
         replace(graph, indices=graph.indices.long())
-    with pytest.raises(ValueError, match="indices and weight must have one number an entry each"):
+    with pytest.raises(ValueError, match="indices and weight must have one value per stored entry"):
         replace(graph, weight=graph.weight[:1])
 
 
@@ -271,7 +271,7 @@ def test_with_weight_replaces_and_checks() -> None:
     other.degree.sum().backward()
     assert weight.grad is not None
     assert weight.grad.tolist() == [1.0] * 5
-    with pytest.raises(InputError, match=r"edge 0 → 1 weighs 2.0 but its reverse 1.0"):
+    with pytest.raises(InputError, match=r"edge 0 → 1 has weight 2.0 but its reverse has 1.0"):
         graph.with_weight(torch.tensor([1.0, 2.0, 3.0, 3.0, 9.0]))
     with pytest.raises(InputError, match=r"weight must have shape \[5\], not \[2\]"):
         graph.with_weight(torch.ones(2))
@@ -321,7 +321,7 @@ REFUSALS: list[tuple[str, Callable[[], object]]] = [
     ("edge 2 → 1 has no reverse", lambda: Graph.from_edges([(0, 1), (1, 0), (2, 1)], symmetrize="error")),
     ("edge 1 → 0 is given twice", lambda: Graph.from_edges([(0, 1), (1, 0), (1, 0)], symmetrize="error")),
     (
-        "edge 0 → 1 weighs 1.0 but its reverse 2.0 and symmetrize is 'error'",
+        "edge 0 → 1 has weight 1.0 but its reverse has 2.0, and symmetrize is 'error'",
         lambda: Graph.from_edges([(0, 1), (1, 0)], [1.0, 2.0], symmetrize="error"),
     ),
     ("edges must have shape [E, 2], not [1, 3]", lambda: Graph.from_edges([(0, 1, 2)])),

@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from plap import InputError, coalesce
-from plap.coalesce import Reduction, symmetric_rows
+from plap import InputError
+from plap.graph import building
+from plap.graph.building import Reduction, symmetric_rows
 
 Float = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ def dense(
     return answer
 
 
-def to_dense(rows: coalesce.Symmetric) -> Float:
+def to_dense(rows: building.Symmetric) -> Float:
     n = rows.indptr.size - 1
     matrix = np.zeros((n, n))
     row = np.repeat(np.arange(n), np.diff(rows.indptr))
@@ -59,7 +60,7 @@ def test_rows_are_the_dense_matrix(
     source, target = random.integers(0, n, (2, edges))
     weight = random.uniform(0.1, 3, edges) if weighted else np.ones(edges)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(coalesce, "_BLOCK", block)
+        patch.setattr(building, "_BLOCK", block)
         rows = symmetric_rows(
             source, target, torch.from_numpy(weight).requires_grad_(grad and edges > 0), n, reduction
         )
@@ -85,8 +86,8 @@ def test_gradients_do_not_depend_on_the_way_weights_are_laid_out() -> None:
 
 def test_the_largest_node_numbers_keep_their_bits() -> None:
     top = 2**31 - 1
-    keys = coalesce._keys(np.array([top, top - 1, 0]), np.array([top - 1, top, top]), 31)
-    assert [coalesce._unpack(int(key), 31) for key in keys] == [(top, top - 1), (top - 1, top), (0, top)]
+    keys = building._keys(np.array([top, top - 1, 0]), np.array([top - 1, top, top]), 31)
+    assert [building._unpack(int(key), 31) for key in keys] == [(top, top - 1), (top - 1, top), (0, top)]
     assert (keys > 0).all()
 
 

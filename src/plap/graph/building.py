@@ -31,7 +31,7 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True)
 class Symmetric:
-    """A symmetric matrix by rows, columns ascending, and what it took to get there."""
+    """A symmetric matrix in CSR form, columns ascending, and what was merged on the way."""
 
     indptr: Index
     indices: Index
@@ -54,7 +54,7 @@ class _Edges:
 
     @property
     def one_way(self) -> int:
-        """Edges of which only one direction is there; a self-loop is its own reverse."""
+        """Edges given in one direction only; a self-loop is its own reverse."""
         paired = self.first.size - self.u.size
         return self.u.size - self.loops - paired
 
@@ -76,11 +76,11 @@ def symmetric_rows(
     weight : Tensor, shape [E], optional
         May require gradients; None means that all are 1.
     n : int
-        Nodes, at most ``MAX_NODES``.
+        Number of nodes, at most ``MAX_NODES``.
     reduction : {"amax", "mean", "sum"} or None
-        None refuses repeats and a matrix that is not symmetric.
+        None refuses repeated edges and a matrix that is not symmetric.
     drop_loops : bool
-        Leave edges from a node to itself out before anything is merged.
+        Drop self-loops before anything is merged.
 
     Examples
     --------
@@ -180,18 +180,18 @@ def _merge_repeats(
         return keys, weight
     if reduction is None:
         source, target = _unpack(int(keys[np.argmin(first)]), bits)
-        raise InputError(f"edge {source} → {target} is given twice and symmetrize is 'error'")
+        raise InputError(f"edge {source} → {target} is given twice, and symmetrize is 'error'")
     return _compact(keys, first), None if weight is None else _reduce(weight, first, reduction)
 
 
 def _refuse_asymmetry(keys: Keys, weight: Tensor | None, bits: int) -> None:
-    """Name the first edge without a reverse, or the first whose reverse weighs something else."""
+    """Name the first edge without a reverse, or the first whose reverse has another weight."""
     pair = keys >> 1
     first = _run_starts(pair)
     alone = first & np.append(first[1:], True) & (pair >> bits != pair & ((1 << bits) - 1))
     if alone.any():
         source, target = _unpack(int(keys[np.argmax(alone)]), bits)
-        raise InputError(f"edge {source} → {target} has no reverse and symmetrize is 'error'")
+        raise InputError(f"edge {source} → {target} has no reverse, and symmetrize is 'error'")
     if weight is None:
         return
     second = np.flatnonzero(~first)
@@ -201,13 +201,13 @@ def _refuse_asymmetry(keys: Keys, weight: Tensor | None, bits: int) -> None:
         at = int(second[np.argmax(differs)])
         source, target = _unpack(int(keys[at - 1]), bits)
         raise InputError(
-            f"edge {source} → {target} weighs {values[at - 1]} but its reverse {values[at]} "
+            f"edge {source} → {target} has weight {values[at - 1]} but its reverse has {values[at]}, "
             "and symmetrize is 'error'"
         )
 
 
 def _undirected(keys: Keys, bits: int) -> _Edges:
-    """Lay the two directions of every edge together; overwrites ``keys``."""
+    """Merge the two directions of every edge; overwrites ``keys``."""
     keys >>= 1
     first = _run_starts(keys)
     if not first.all():

@@ -1,0 +1,167 @@
+"""Checks of single arguments: each returns the value or refuses it in a sentence that names the argument."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any, get_args
+
+from torch import Tensor
+
+from plap.errors import InputError
+
+
+def check_integer(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """Return ``value`` as an ``int`` if it is an integer from ``least`` to ``most``; a bool is not one.
+
+    Examples
+    --------
+    >>> check_integer("K", 4, 1)
+    4
+    >>> check_integer("K", 0, 1)
+    Traceback (most recent call last):
+    plap.errors.InputError: K must be an integer of 1 or more, not 0
+    """
+    integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not integer or (least is not None and value < least) or (most is not None and value > most):
+        raise InputError(f"{name} must be an integer{_integer_range(least, most)}, not {value!r}")
+    return int(value)
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> float:
+    """Return ``value`` as a ``float`` if it is finite and within these bounds; a bool is not a number.
+
+    A tensor without dimensions is taken by its value.
+
+    Examples
+    --------
+    >>> check_number("p", 1.5, least=1)
+    1.5
+    >>> check_number("mu", 0, above=0)
+    Traceback (most recent call last):
+    plap.errors.InputError: mu must be a positive finite number, not 0
+    >>> check_number("dropout", 1.0, least=0, below=1)
+    Traceback (most recent call last):
+    plap.errors.InputError: dropout must be a number of at least 0 and below 1, not 1.0
+    """
+    shown = repr(value)
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise InputError(f"{name} must be one number, not a tensor of shape {list(value.shape)}")
+        value = value.item()
+        shown = f"{value:g}"
+    good = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if (
+        not good
+        or (least is not None and value < least)
+        or (above is not None and value <= above)
+        or (most is not None and value > most)
+        or (below is not None and value >= below)
+    ):
+        raise InputError(f"{name} must be {_number_range(least, above, most, below)}, not {shown}")
+    return float(value)
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return ``value`` if it is True or False.
+
+    Examples
+    --------
+    >>> check_flag("residual", 1)
+    Traceback (most recent call last):
+    plap.errors.InputError: residual must be True or False, not 1
+    """
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def check_choice(name: str, value: Any, choices: Any) -> Any:
+    """Return ``value`` if it is one of ``choices``: a ``Literal``, or any collection of names.
+
+    Examples
+    --------
+    >>> check_choice("method", "lbgfs", ("lbfgs", "jacobi"))
+    Traceback (most recent call last):
+    plap.errors.InputError: method must be one of lbfgs, jacobi, not 'lbgfs' (did you mean 'lbfgs'?)
+    """
+    known = list(get_args(choices) or choices)
+    if not isinstance(value, str) or value not in known:
+        close = _close(str(value), known, 1)
+        hint = f" (did you mean {close[0]!r}?)" if close else ""
+        raise InputError(f"{name} must be one of {', '.join(known)}, not {value!r}{hint}")
+    return value
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None) -> str:
+    """What to say about a name that is not known: the nearest known ones, or all of them.
+
+    Parameters
+    ----------
+    name : str
+    known : iterable of str
+    otherwise : str, optional
+        What to say where no name is near; by default all of them are listed.
+
+    Examples
+    --------
+    >>> did_you_mean("entropie", ["entropy", "curves"])
+    'did you mean entropy?'
+    >>> did_you_mean("x", ["entropy", "curves"])
+    'there are entropy, curves'
+    """
+    names = list(known)
+    close = _close(name, names, 3)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    return f"there are {', '.join(names)}" if otherwise is None else otherwise
+
+
+def import_extra(module: str, extra: str, what: str) -> Any:
+    """Import a package that only one of plap's extras installs, or say what needs it and how to get it.
+
+    Examples
+    --------
+    >>> import_extra("no_such_package", "scale", "partitioning")
+    Traceback (most recent call last):
+    plap.errors.InputError: partitioning needs the package no_such_package: pip install 'plap[scale]'
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError(f"{what} needs the package {module}: pip install 'plap[{extra}]'") from None
+
+
+def _close(name: str, known: list[str], count: int) -> list[str]:
+    return difflib.get_close_matches(name, known, n=count)
+
+
+def _integer_range(least: int | None, most: int | None) -> str:
+    if most is None:
+        return "" if least is None else f" of {least} or more"
+    return f" of at most {most}" if least is None else f" from {least} to {most}"
+
+
+def _number_range(least: float | None, above: float | None, most: float | None, below: float | None) -> str:
+    if least is not None and most is not None:
+        return f"a number from {least:g} to {most:g}"
+    bounds = [
+        f"{word} {bound:g}"
+        for word, bound in (("of at least", least), ("above", above), ("of at most", most), ("below", below))
+        if bound is not None
+    ]
+    bounded_above = most is not None or below is not None
+    if above == 0 and not bounded_above:
+        return "a positive finite number"
+    return " ".join(["a number" if bounded_above else "a finite number", " and ".join(bounds)]).strip()

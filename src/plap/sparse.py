@@ -1,0 +1,100 @@
+"""Sparse matrices in CSR form, in PyTorch and in SciPy, and from one to the other."""
+
+from __future__ import annotations
+
+import warnings
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+import torch
+from torch import Tensor
+
+
+class Entries(NamedTuple):
+    """The stored entries of some rows."""
+
+    position: Tensor
+    """Where each is among all stored entries, int64."""
+    row: Tensor
+    """Which of the chosen rows each belongs to, counted from 0, int64."""
+
+
+def entries_of(indptr: Tensor, rows: Tensor) -> Entries:
+    """The stored entries of ``rows``, one row after the other.
+
+    Examples
+    --------
+    >>> entries_of(torch.tensor([0, 2, 2, 5]), torch.tensor([2, 0]))
+    Entries(position=tensor([2, 3, 4, 0, 1]), row=tensor([0, 0, 0, 1, 1]))
+    """
+    start = indptr[rows].long()
+    count = indptr[rows + 1].long() - start
+    row = torch.repeat_interleave(torch.arange(rows.shape[0], device=rows.device), count)
+    before = count.cumsum(0) - count
+    return Entries(torch.arange(row.shape[0], device=rows.device) + (start - before)[row], row)
+
+
+def csr_tensor(
+    indptr: Tensor,
+    indices: Tensor,
+    values: Tensor,
+    shape: tuple[int, ...],
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """A torch CSR tensor, without PyTorch's checks and its notice that such tensors are in beta."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        return torch.sparse_csr_tensor(
+            indptr, indices, values, shape, device=device or values.device, check_invariants=False
+        )
+
+
+def csr_rows(matrix: Tensor, rows: Tensor) -> Tensor:
+    """``matrix[rows]`` of a torch CSR tensor.
+
+    Examples
+    --------
+    >>> csr_rows(csr_tensor(torch.arange(4), torch.arange(3), torch.ones(3), (3, 3)), torch.tensor([2, 0]))
+    tensor(crow_indices=tensor([0, 1, 2]),
+           col_indices=tensor([2, 0]),
+           values=tensor([1., 1.]), size=(2, 3), nnz=2, layout=torch.sparse_csr)
+    """
+    rows = rows.to(matrix.device)
+    indptr, indices = matrix.crow_indices(), matrix.col_indices()
+    position, row = entries_of(indptr, rows)
+    stops = row.bincount(minlength=rows.shape[0]).cumsum(0)
+    starts = torch.cat([stops.new_zeros(1), stops]).to(indptr.dtype)
+    shape = (rows.shape[0], matrix.shape[1])
+    return csr_tensor(starts, indices[position], matrix.values()[position], shape)
+
+
+def scipy_from_tensor(matrix: Tensor) -> scipy.sparse.csr_array:
+    """A torch tensor of any layout as a SciPy CSR array; it shares memory with a CSR tensor on the CPU.
+
+    Examples
+    --------
+    >>> scipy_from_tensor(torch.tensor([[0.0, 2.0]])).toarray()
+    array([[0., 2.]], dtype=float32)
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
+        csr = matrix.detach().to_sparse_csr()
+    parts = (csr.values(), csr.col_indices(), csr.crow_indices())
+    return scipy.sparse.csr_array(tuple(part.cpu().numpy() for part in parts), shape=tuple(csr.shape))
+
+
+def tensor_from_scipy(
+    matrix: scipy.sparse.csr_array, dtype: torch.dtype, device: torch.device | str = "cpu"
+) -> Tensor:
+    """A SciPy CSR array as a torch CSR tensor.
+
+    Examples
+    --------
+    >>> tensor_from_scipy(scipy.sparse.csr_array([[0.0, 2.0]]), torch.float32).to_dense()
+    tensor([[0., 2.]])
+    """
+    # 32-bit indices of both arrays: the product with 64-bit ones is many times slower on large matrices
+    index = np.int32 if max(matrix.nnz, *matrix.shape) < 2**31 - 1 else np.int64
+    indptr, indices = (torch.from_numpy(part.astype(index)) for part in (matrix.indptr, matrix.indices))
+    return csr_tensor(indptr, indices, torch.tensor(matrix.data, dtype=dtype), matrix.shape, device)
