@@ -6,7 +6,10 @@ import numpy as np
 
 from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.published import PublishedCell
+from plap.experiments.table_report import table_report
 from plap.experiments.tables import Table, load_table
+from plap.reporting.table_cells import CellText, cell_text
+from plap.reporting.table_content import TableReport
 
 RULES = (
     "Protocol paper: one split for all runs; runs differ in their initialisation and dropout only.",
@@ -23,6 +26,17 @@ def sample(name: str, runs: int = 5) -> TableResult:
         _cell(table, model, dataset, noise, runs) for model in table.models for dataset in table.datasets
     )
     return result_of(table, cells)
+
+
+def report(name: str) -> TableReport:
+    """The same as a report."""
+    return table_report(sample(name))
+
+
+def text_of(result: TableResult, cell: Cell) -> CellText:
+    """What every format shows of a cell."""
+    made = table_report(result)
+    return cell_text(made, made.cell(cell.model, cell.dataset))
 
 
 def result_of(table: Table, cells: tuple[Cell, ...]) -> TableResult:

@@ -6,16 +6,16 @@ import math
 
 import numpy as np
 
-from plap.report import (
+from plap.reporting.fit_content import (
     ClassRow,
-    Confusion,
-    Curve,
-    Dataset,
+    ConfusionMatrix,
+    DatasetFacts,
     EdgeRow,
     FitReport,
     NodeRow,
     Score,
-    Trial,
+    TrainingRun,
+    TrialRow,
     finding,
 )
 
@@ -36,17 +36,17 @@ SCORES = (
 )
 
 
-def curve(seed: int) -> Curve:
+def training_run(seed: int) -> TrainingRun:
     noise = np.random.default_rng(seed)
     epochs = 240 + 20 * seed
     at = np.arange(epochs)
     train = 1.9 * np.exp(-at / 40) + 0.12 + 0.03 * noise.random(epochs)
     val = 1.4 * np.exp(-at / 45) + 0.62 + 0.0004 * at + 0.01 * noise.random(epochs)
     score = 0.8 - 0.55 * np.exp(-at / 25) + 0.008 * noise.standard_normal(epochs)
-    return Curve(f"seed {seed}", train.tolist(), val.tolist(), score.tolist(), int(score.argmax()) + 1)
+    return TrainingRun(f"seed {seed}", train.tolist(), val.tolist(), score.tolist(), int(score.argmax()) + 1)
 
 
-def trials(count: int = 48) -> tuple[Trial, ...]:
+def trials(count: int = 48) -> tuple[TrialRow, ...]:
     noise = np.random.default_rng(1)
     made = []
     for k in range(count):
@@ -62,7 +62,7 @@ def trials(count: int = 48) -> tuple[Trial, ...]:
         }
         made.append((config, float(score), 30 * 3 ** int(k % 12 == 1)))
     best = max(range(count), key=lambda k: made[k][1])
-    return tuple(Trial(*values, chosen=k == best) for k, values in enumerate(made))
+    return tuple(TrialRow(*values, chosen=k == best) for k, values in enumerate(made))
 
 
 def report() -> FitReport:
@@ -70,19 +70,19 @@ def report() -> FitReport:
     size = len(CLASSES)
     counts = noise.integers(0, 14, (size, size)) + np.diag(noise.integers(60, 400, size))
     return FitReport(
-        dataset=Dataset(
+        dataset=DatasetFacts(
             "cora", 2708, 5278, 1433, 7, 140, 500, 2068, ("151 one-way edges were taken as going both ways.",)
         ),
         finding=finding(SCORES, 2068),
         scores=SCORES,
-        confusion=Confusion(CLASSES, counts.tolist()),
+        confusion=ConfusionMatrix(CLASSES, counts.tolist()),
         per_class=tuple(
             ClassRow(
                 name, 20, int(counts[k].sum()), 0.9 - 0.05 * k, 0.7 + 0.03 * k, math.sin(1 + k / 9) * 0.85
             )
             for k, name in enumerate(CLASSES)
         ),
-        curves=tuple(curve(seed) for seed in range(5)),
+        runs=tuple(training_run(seed) for seed in range(5)),
         trials=trials(),
         uncertain_nodes=tuple(
             NodeRow(

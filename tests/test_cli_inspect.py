@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 import plap.data
 from plap import Graph
 from plap.cli import main
-from plap.cli.inspect_picture import draw
 from plap.data import GraphData
 from plap.data import gradient_norms as gradient_norms_module
 from plap.data.features import compact
 from plap.data.gradient_norms import gradient_norms
 from plap.data.inspection import MEANINGS, inspect_graph
 from plap.data.measures import MEASURES
+from plap.reporting.inspection_pictures import graph_picture
 
 
 class Outcome:
@@ -207,11 +207,11 @@ def test_multi_label_and_edgeless_graphs_are_inspected_and_drawn() -> None:
     assert edgeless.degrees is not None
     assert edgeless.degrees.counts == (3,)
     for inspection in (found, edgeless):
-        assert draw(inspection).startswith(b"\x89PNG")
+        assert graph_picture(inspection).startswith(b"\x89PNG")
         json.dumps(inspection.to_json(), allow_nan=False)
 
 
 def test_names_of_classes_are_not_formulas(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("source,target\na,b\n")
     (tmp_path / "nodes.csv").write_text("id,label\na,$x^{$\nb,$x^{$\n")
-    assert draw(inspect_graph(plap.data.load_folder(tmp_path))).startswith(b"\x89PNG")
+    assert graph_picture(inspect_graph(plap.data.load_folder(tmp_path))).startswith(b"\x89PNG")

@@ -44,7 +44,7 @@ def test_not_fitted_error_is_scikit_learns() -> None:
 
 def test_importing_plap_imports_none_of_the_slow_packages() -> None:
     code = (
-        "import sys, plap, plap.labels, plap.label_propagation, plap.artifacts, plap.report;"
+        "import sys, plap, plap.labels, plap.label_propagation, plap.artifacts, plap.reporting;"
         "slow = {'sklearn', 'polars', 'jinja2', 'matplotlib', 'safetensors'} & set(sys.modules);"
         "sys.exit(f'imported {slow}' if slow else 0)"
     )

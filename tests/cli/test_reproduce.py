@@ -113,10 +113,3 @@ def test_a_picture(tmp_path: Path, plap: Plap, name: str) -> None:
     code, _, said = plap(name, "--only", "model=gcn")
     assert code == 2
     assert "a picture has its own models" in said
-
-
-def test_the_names_of_pictures() -> None:
-    from plap.cli.reproduce_figure import FIGURES  # noqa: PLC0415
-    from plap.insight.figures import FIGURES as KNOWN  # noqa: PLC0415
-
-    assert set(FIGURES) == set(KNOWN) | {"filters"}

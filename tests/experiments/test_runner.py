@@ -171,7 +171,7 @@ def test_running_times_are_measured_one_run_at_a_time(tmp_path: Path) -> None:
         run_cells(cells, store, executor)
         result = assemble(table, "sound", EFFORT, cells, store)
     assert all(job.setting.alone for job in executor.jobs)
-    assert result.unit == "ms an epoch"
+    assert result.unit == "ms per epoch"
     assert all(len(cell.values) == len(cell.totals) == 3 and min(cell.values) > 0 for cell in result.cells)
 
 

@@ -99,7 +99,7 @@ def test_evidence_is_symmetric_and_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     w = problem.graph.weight[joined]
     gradient = plap.gradient(start, problem.graph)[joined].norm() / w.sqrt()
     torch.testing.assert_close(found[0, 2], -gradient.log().squeeze())
-    monkeypatch.setattr("plap.insight.evidence._PAIRS", 2)
+    monkeypatch.setattr("plap.insight.pair_scores._STATES_AT_A_TIME", 2)
     torch.testing.assert_close(pair_evidence(member, problem.x, problem.graph, pairs), found)
 
 

@@ -93,21 +93,17 @@ def _benchmark(name: str) -> ModuleType:
 
 
 def _show(result: dict[str, Any]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from plap.reporting.terminal import make_console, text_table  # noqa: PLC0415
 
-    console = Console()
+    console = make_console()
     for title, value in result.items():
         rows = value if isinstance(value, list) else [value] if isinstance(value, dict) else None
         if rows is None:
             continue
-        table = Table(title=title, title_justify="left")
         columns = list(dict.fromkeys(key for row in rows for key in row))
-        for column in columns:
-            table.add_column(column.replace("_", " "), justify="right")
-        for row in rows:
-            table.add_row(*(_cell(row.get(column, "")) for column in columns))
-        console.print(table)
+        headings = [column.replace("_", " ") for column in columns]
+        cells = ([_cell(row.get(column, "")) for column in columns] for row in rows)
+        console.print(text_table(headings, cells, title=title))
 
 
 def _cell(value: object) -> str:

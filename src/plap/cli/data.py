@@ -85,12 +85,6 @@ def verify_files(
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from plap.reporting.terminal import make_console, text_table  # noqa: PLC0415
 
-    table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column, justify="right" if column not in ("name", "status", "folder") else "left")
-    for row in rows:
-        table.add_row(*row)
-    Console().print(table)
+    make_console().print(text_table(columns, rows, title=title, left=("name", "status", "folder")))

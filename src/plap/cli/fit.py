@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from plap.data.splits import Split
     from plap.fitting.comparison import Announce, Comparison
     from plap.fitting.settings import FitSettings
-    from plap.report import FitReport
 
 OutOption = Annotated[
     Path, typer.Option("--out", "-o", help="Folder for the results; an earlier one is replaced.")
@@ -131,13 +130,14 @@ def conclude(comparison: Comparison, out: Path, *, as_json: bool) -> None:
     """Write what was found, and say it."""
     from plap.artifacts import load_metrics, write_result  # noqa: PLC0415
     from plap.fitting.outcome import make_result, page  # noqa: PLC0415
+    from plap.reporting.fit_terminal import show_fit  # noqa: PLC0415
 
     report = page(comparison)
     written = write_result(out, make_result(comparison, report))
     if as_json:
         print(json.dumps(load_metrics(written), indent=1))
     else:
-        show(comparison, report, written)
+        show_fit(report, written)
 
 
 def _bytes(gibibytes: float) -> int:
@@ -188,32 +188,3 @@ def progress_bars(*, quiet: bool) -> Iterator[Announce | None]:
             return report
 
         yield announce
-
-
-def show(comparison: Comparison, report: FitReport, out: Path) -> None:
-    """The scores side by side, and where to look further."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    console = Console(highlight=False)
-    metric = next(iter(comparison.model.scores))
-    table = Table()
-    for heading in ("method", "uses", f"{metric.replace('_', '-')} %", "95 % interval", "seconds"):
-        table.add_column(heading, justify="left" if heading in ("method", "uses") else "right")
-    for m in comparison.methods:
-        interval = "" if m.interval is None else f"{100 * m.interval.low:.1f} to {100 * m.interval.high:.1f}"
-        table.add_row(m.name, m.uses, f"{100 * m.scores[metric]:.1f}", interval, f"{m.seconds:.1f}")
-    console.print(table)
-    fitted = comparison.model.fitted
-    assert fitted is not None
-    config = fitted.config
-    console.print(escape(report.finding))
-    for note in comparison.data.provenance.notes:
-        console.print(f"· {escape(note)}")
-    console.print(
-        f"Chosen: p = {config.p:g}, μ = {config.mu:g}, K = {config.K}, learning rate {config.lr:g}, "
-        f"dropout {config.dropout:g}, weight decay {config.weight_decay:g}"
-    )
-    place = escape(f"Predictions, model and page are in {out}: open {out / 'report.html'}")
-    console.print(place, soft_wrap=True)

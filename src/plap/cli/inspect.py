@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from plap.errors import InputError
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from plap.data.inspection import Distribution, Inspection
 
 GraphArgument = Annotated[
     str,
@@ -57,6 +52,7 @@ def inspect(
     from plap.cli.output import check_writable, write_atomically  # noqa: PLC0415
     from plap.data.inspection import inspect_graph  # noqa: PLC0415
     from plap.data.resolve import open_graph  # noqa: PLC0415
+    from plap.reporting.inspection_terminal import show_graph  # noqa: PLC0415
 
     if png is not None:
         check_writable(png, "--png")
@@ -71,73 +67,10 @@ def inspect(
             raise InputError(f"{flag} goes with a folder that plap fit wrote, and {graph} is none")
     found = inspect_graph(open_graph(graph, nodes=nodes, root=root))
     if png is not None:
-        from plap.cli.inspect_picture import draw  # noqa: PLC0415
+        from plap.reporting.inspection_pictures import graph_picture  # noqa: PLC0415
 
-        write_atomically(png, draw(found), "--png")
+        write_atomically(png, graph_picture(found), "--png")
     if as_json:
         print(json.dumps(found.to_json(), indent=2, allow_nan=False))
         return
-    _show(found)
-
-
-def _show(found: Inspection) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-
-    console = Console(highlight=False)
-    console.print(f"[bold]{escape(found.name)}[/bold]  {escape(found.source)}")
-    console.print(_facts(found))
-    console.print(_homophily(found))
-    console.print(f"[bold]{escape(found.verdict)}[/bold]")
-    for change in found.changes:
-        console.print(f"· {escape(change)}")
-
-
-def _facts(found: Inspection) -> Table:
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    table.add_column(style="dim")
-    table.add_column()
-    kind = "weighted" if found.weighted else "unweighted"
-    where = f"largest has {found.largest_component:,} nodes"
-    layout = ", kept sparse" if found.features_sparse else ""
-    sizes = sorted(found.class_sizes.items(), key=lambda item: -item[1])
-    shown = ", ".join(f"{name}: {size:,}" for name, size in sizes[:10]) + (", …" if len(sizes) > 10 else "")
-    rows = {
-        "nodes": f"{found.nodes:,}, {found.isolated:,} without edges",
-        "edges": f"{found.edges:,}, undirected, {kind}",
-        "components": f"{found.components:,}, the {where}",
-        "neighbours": _quantiles(found.degrees, ",.0f"),
-        "features": f"{found.features:,}, {found.features_filled:.2%} filled{layout}",
-        "‖∇f(i)‖": _quantiles(found.gradient_norms, ".3g"),
-        "labelled": f"{found.labelled:,} of {found.nodes:,} nodes",
-        "classes": f"{len(sizes)} ({shown})" if sizes else "none",
-    }
-    for name, value in rows.items():
-        table.add_row(name, escape(value))
-    return table
-
-
-def _quantiles(values: Distribution | None, form: str) -> str:
-    if values is None:
-        return "none"
-    return (
-        f"{values.minimum:{form}} to {values.maximum:{form}}, median {values.median:{form}}, "
-        f"mean {values.mean:.3g}, half between {values.quarter:{form}} and {values.three_quarters:{form}}"
-    )
-
-
-def _homophily(found: Inspection) -> Table:
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(title="Homophily", title_justify="left")
-    table.add_column("measure")
-    table.add_column("value", justify="right")
-    table.add_column("what it means")
-    for name, measure in found.homophily.items():
-        value = "–" if measure.value is None else f"{measure.value:.3f}"
-        table.add_row(name.replace("_", " "), value, escape(measure.meaning))
-    return table
+    show_graph(found)

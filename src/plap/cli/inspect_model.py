@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from plap.cli.output import check_writable, write_atomically
 from plap.errors import InputError
 
@@ -40,6 +38,7 @@ def inspect_model(
 ) -> None:
     """Say what a fitted model learned; write its edges, ranked by trust, and its nodes."""
     from plap.artifacts import load_model  # noqa: PLC0415
+    from plap.reporting.inspection_terminal import show_learned  # noqa: PLC0415
 
     tables = {"--edges-out": edges_out, "--nodes-out": nodes_out}
     for flag, path in tables.items():
@@ -56,14 +55,14 @@ def inspect_model(
         if path is not None:
             write_atomically(path, _encoded(table(), path.suffix), flag)
     if png is not None:
-        from plap.cli.inspect_model_picture import draw  # noqa: PLC0415
+        from plap.reporting.inspection_pictures import learned_picture  # noqa: PLC0415
 
-        write_atomically(png, draw(learned), "--png")
+        write_atomically(png, learned_picture(learned), "--png")
     if as_json:
         doubted = learned.edges().head(_ROWS).fill_nan(None).to_dicts()
         print(json.dumps(_facts(file, data) | learned.summary() | {"least_trusted": doubted}, indent=2))
     else:
-        _show(file, data, learned)
+        show_learned(learned, _facts(file, data))
 
 
 def check_table(path: Path, flag: str) -> None:
@@ -141,57 +140,3 @@ def _encoded(table: polars.DataFrame, suffix: str) -> bytes:
     stream = BytesIO()
     table.write_parquet(stream)
     return stream.getvalue()
-
-
-def _show(file: ModelFile, data: GraphData, learned: Learned) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    console = Console(highlight=False)
-    facts = _facts(file, data)
-    chosen = ", ".join(f"{name} = {value}" for name, value in facts["config"].items() if name != "model")
-    console.print(f"[bold]{escape(data.name)}[/bold]  {facts['members']} × pGNN, {chosen}")
-    for sentence in sentences(learned, fitted_here=facts["fitted_on_this_graph"]):
-        console.print(f"· {escape(sentence)}")
-    if learned.trust is None:
-        return
-    table = Table(title="Least trusted edges", title_justify="left")
-    for heading in ("from", "to", "trust", "use", "predicted", "predicted"):
-        table.add_column(heading, justify="right" if heading in ("trust", "use") else "left")
-    for source, target, trust, use, one, other in learned.edges().head(_ROWS).iter_rows():
-        table.add_row(
-            escape(str(source)), escape(str(target)), f"{trust:.3g}", f"{use:.3g}", escape(one), escape(other)
-        )
-    console.print(table)
-
-
-def sentences(learned: Learned, *, fitted_here: bool) -> list[str]:
-    """What was found, in words."""
-    found = learned.summary()
-    entropy, trust, neighbours = found["entropy"], found["trust"], found["neighbours"]
-    said = []
-    if entropy["mean"] is not None:
-        effective, all_alike = np.exp(entropy["mean"]), np.exp(entropy["uniform"])
-        said.append(
-            f"Entropy of the weights that a node gives its neighbours: {entropy['mean']:.2f} on average, "
-            f"{entropy['uniform']:.2f} if all counted the same: as if it listened to {effective:.1f} "
-            f"neighbours, not {all_alike:.1f}."
-        )
-    if trust is not None:
-        said.append(
-            f"Of {trust['edges']:,} edges, {trust['below_chance']:,} look more like chance than like an edge "
-            f"of this graph (trust below 1); the median edge is {trust['median']:.3g} times likelier than "
-            "chance."
-        )
-    if neighbours["judged"]:
-        which = "held-out nodes" if fitted_here else "nodes with a known label"
-        said.append(
-            f"Of {neighbours['judged']:,} {which}, {neighbours['helped']:,} are right only thanks to their "
-            f"neighbours and {neighbours['harmed']:,} are wrong only because of them; on average the "
-            f"neighbours change the probability of the true class by "
-            f"{100 * neighbours['mean_gain']:+.1f} points."
-        )
-    if not fitted_here:
-        said.append("This is not the graph that the model was fitted on.")
-    return said

@@ -14,12 +14,9 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
     """Show the scores of a finished fit and where its page is."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
     from plap.artifacts import load_metrics  # noqa: PLC0415
     from plap.errors import InputError  # noqa: PLC0415
+    from plap.reporting.terminal import make_console, print_line, text_table  # noqa: PLC0415
 
     metrics = load_metrics(out)
     if as_json:
@@ -33,11 +30,6 @@ def report(
         title = f"{metrics['graph']}: {metrics['split']['sizes'][2]} held-out nodes"
     except (KeyError, TypeError, IndexError, AttributeError):
         raise InputError(f"{out / 'metrics.json'} was not written by this version of plap") from None
-    table = Table(title=escape(title), title_justify="left")
-    for heading in ("method", "uses", "score %"):
-        table.add_column(heading)
-    for row in rows:
-        table.add_row(*row)
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(escape(f"Page: {out / 'report.html'}"), soft_wrap=True)
+    console = make_console()
+    console.print(text_table(("method", "uses", "score %"), rows, title=title, left=("method", "uses")))
+    print_line(console, f"Page: {out / 'report.html'}", wrap=False)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plap.cli.output import write_atomically
-from plap.cli.reproduce_figure import FIGURES, draw_figure
+from plap.cli.reproduce_figure import draw_figure
 from plap.errors import InputError
+from plap.reporting.figures import FIGURES
 
 if TYPE_CHECKING:
     from plap.experiments.executors import Executor
@@ -175,21 +176,21 @@ def _progress(name: str, *, quiet: bool) -> Iterator[Announce | None]:
 
 
 def _write(result: TableResult, out: Path) -> None:
-    from plap.experiments.rendering import render_files  # noqa: PLC0415
+    from plap.experiments.table_report import table_report  # noqa: PLC0415
+    from plap.reporting.table_files import table_files  # noqa: PLC0415
 
-    for name, content in render_files(result).items():
+    for name, content in table_files(table_report(result)).items():
         write_atomically(out / name, content, "--out")
 
 
 def _show(result: TableResult, out: Path) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
+    from plap.experiments.table_report import table_report  # noqa: PLC0415
+    from plap.reporting.table_terminal import show_table  # noqa: PLC0415
+    from plap.reporting.terminal import make_console, print_line  # noqa: PLC0415
 
-    from plap.experiments.rendering import show  # noqa: PLC0415
-
-    console = Console(highlight=False)
-    show(result, console)
-    console.print(escape(f"Page: {out / (result.name + '.html')}"), soft_wrap=True)
+    console = make_console()
+    show_table(table_report(result), console)
+    print_line(console, f"Page: {out / (result.name + '.html')}", wrap=False)
 
 
 def _show_tables(*, as_json: bool) -> None:
@@ -197,29 +198,21 @@ def _show_tables(*, as_json: bool) -> None:
 
     tables = [load_table(name) for name in table_names()]
     if as_json:
-        rows = [
+        listed = [
             {"name": t.name, "title": t.title, "models": t.models, "datasets": t.datasets, "runs": t.runs}
             for t in tables
         ]
-        figures = [{"name": name, "title": title} for name, title in FIGURES.items()]
-        print(json.dumps({"tables": rows, "figures": figures}, indent=1))
+        figures = [{"name": figure.name, "title": figure.title} for figure in FIGURES.values()]
+        print(json.dumps({"tables": listed, "figures": figures}, indent=1))
         return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
+    from plap.reporting.terminal import make_console, text_table  # noqa: PLC0415
 
-    shown = Table(title="Tables of the paper", title_justify="left")
-    for heading in ("name", "what", "models", "datasets", "runs a cell"):
-        shown.add_column(heading)
-    for t in tables:
-        shown.add_row(t.name, t.title, str(len(t.models)), str(len(t.datasets)), str(t.runs))
-    pictures = Table(title="Pictures", title_justify="left")
-    for heading in ("name", "what"):
-        pictures.add_column(heading)
-    for name, title in FIGURES.items():
-        pictures.add_row(name, title)
-    console = Console(highlight=False)
-    console.print(shown)
-    console.print(pictures)
+    console = make_console()
+    headings = ("name", "title", "models", "datasets", "runs per cell")
+    rows = ((t.name, t.title, str(len(t.models)), str(len(t.datasets)), str(t.runs)) for t in tables)
+    console.print(text_table(headings, rows, title="Tables of the paper", left=("name", "title")))
+    pictures = ((figure.name, figure.title) for figure in FIGURES.values())
+    console.print(text_table(("name", "title"), pictures, title="Pictures", left=("name", "title")))
 
 
 def _plain(result: TableResult) -> dict[str, Any]:

@@ -110,7 +110,7 @@ def _settings(plan: CellPlan, config: RunConfig) -> dict[str, object]:
 
 def _unit(table: Table, records: Sequence[Record]) -> str:
     if table.measure == "time":
-        return "ms an epoch"
+        return "ms per epoch"
     metric = records[0].metric if records else "accuracy"
     return f"{metric} in %" if _whole(table) == 100 else f"{metric}, from 0 to 1"
 

@@ -7,12 +7,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from plap.experiments.published import PublishedCell
+from plap.reporting.table_content import Agreement, Mark
 
-Mark = Literal["best", "near", ""]
-Agreement = Literal["agrees", "above", "below", "unknown"]
 _TWO_SIGMA = 2.0
 
 
@@ -23,7 +22,7 @@ class Cell:
     model: str
     dataset: str
     values: tuple[float, ...] = ()
-    """One a run in the table's unit, by seed: test score in %, or ms an epoch."""
+    """One per run in the table's unit, by seed: test score in %, or ms per epoch."""
     totals: tuple[float, ...] = ()
     """Seconds of each run, in a table of running times."""
     config: Mapping[str, Any] | None = None
@@ -77,7 +76,7 @@ class TableResult:
     title: str
     unit: str
     measure: str
-    """"score" (higher is better) or "time" (ms an epoch, lower is better)."""
+    """"score" (higher is better) or "time" (ms per epoch, lower is better)."""
     models: tuple[str, ...]
     datasets: tuple[str, ...]
     families: tuple[tuple[str, ...], ...]

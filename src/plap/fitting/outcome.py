@@ -15,19 +15,19 @@ from plap.artifacts.model_file import current_versions
 from plap.data.graph_data import GraphData
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.edge_trust import edge_trust
-from plap.report import (
+from plap.reporting.fit_content import (
     ClassRow,
-    Confusion,
-    Curve,
-    Dataset,
+    ConfusionMatrix,
+    DatasetFacts,
     EdgeRow,
     FitReport,
     NodeRow,
     Score,
-    Trial,
+    TrainingRun,
+    TrialRow,
     finding,
-    render,
 )
+from plap.reporting.fit_page import fit_page
 
 _ROWS = 20
 _SHOWN = ("p", "mu", "K", "lr", "dropout", "weight_decay")
@@ -40,7 +40,7 @@ def class_names(data: GraphData) -> tuple[str, ...]:
 
 def make_result(comparison: Comparison, report: FitReport) -> Result:
     """Everything that ``plap fit`` leaves behind."""
-    return Result(predictions(comparison), model_file(comparison), metrics(comparison), render(report))
+    return Result(predictions(comparison), model_file(comparison), metrics(comparison), fit_page(report))
 
 
 def predictions(comparison: Comparison) -> Predictions:
@@ -122,7 +122,7 @@ def metrics(comparison: Comparison) -> dict[str, Any]:
 
 
 def page(comparison: Comparison) -> FitReport:
-    """What the page shows."""
+    """What the page and the terminal show."""
     data, model = comparison.data, comparison.model
     fitted = model.fitted
     assert fitted is not None
@@ -132,7 +132,7 @@ def page(comparison: Comparison) -> FitReport:
     single = data.y.ndim == 1
     text = finding(scores, comparison.split.sizes[2], said)
     if comparison.interrupted:
-        text += " Training was stopped early by the user, and what was not finished is left out."
+        text += " Training was interrupted by the user; methods that had not finished are left out."
     return FitReport(
         dataset=_dataset(comparison),
         finding=text,
@@ -140,8 +140,8 @@ def page(comparison: Comparison) -> FitReport:
         metric=said,
         confusion=_confusion(comparison) if single else None,
         per_class=_per_class(comparison) if single else (),
-        curves=[
-            Curve(
+        runs=[
+            TrainingRun(
                 f"seed {run.config.seed}",
                 run.history.train_loss.tolist(),
                 run.history.val_loss.tolist(),
@@ -159,7 +159,7 @@ def page(comparison: Comparison) -> FitReport:
             "graph": data.graph.digest[:16],
             "split": f"{comparison.split.kind}, {comparison.split.digest[:16]}",
             "written": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-            "took": f"{sum(m.seconds for m in comparison.methods):.0f} s",
+            "duration": f"{sum(m.seconds for m in comparison.methods):.0f} s",
         },
         versions=current_versions(),
     )
@@ -168,13 +168,13 @@ def page(comparison: Comparison) -> FitReport:
 def _score(comparison: Comparison, method: Method, metric: str) -> Score:
     low, high = (None, None) if method.interval is None else (method.interval.low, method.interval.high)
     differs = None if method is comparison.model else comparison.differs(method)
-    return Score(method.name, method.scores[metric], low, high, method.uses, differs)
+    return Score(method.name, method.scores[metric], low, high, method.uses, differs, method.seconds)
 
 
-def _dataset(comparison: Comparison) -> Dataset:
+def _dataset(comparison: Comparison) -> DatasetFacts:
     data = comparison.data
     train, val, test = comparison.split.sizes
-    return Dataset(
+    return DatasetFacts(
         data.name, data.graph.num_nodes, data.graph.num_edges, data.x.shape[1], data.num_classes,
         train, val, test, data.provenance.notes,
     )  # fmt: skip
@@ -185,11 +185,11 @@ def _test_pairs(comparison: Comparison) -> tuple[Tensor, Tensor]:
     return comparison.data.y[test], comparison.model.probabilities[test].argmax(1)
 
 
-def _confusion(comparison: Comparison) -> Confusion:
+def _confusion(comparison: Comparison) -> ConfusionMatrix:
     truth, said = _test_pairs(comparison)
     size = comparison.data.num_classes
     counts = torch.bincount(truth * size + said, minlength=size * size).reshape(size, size)
-    return Confusion(class_names(comparison.data), counts.tolist())
+    return ConfusionMatrix(class_names(comparison.data), counts.tolist())
 
 
 def _per_class(comparison: Comparison) -> list[ClassRow]:
@@ -207,14 +207,14 @@ def _per_class(comparison: Comparison) -> list[ClassRow]:
     return rows
 
 
-def _trials(comparison: Comparison) -> list[Trial]:
+def _trials(comparison: Comparison) -> list[TrialRow]:
     fitted = comparison.model.fitted
     assert fitted is not None
     chosen = tuple(getattr(fitted.config, name) for name in _SHOWN)
     rows = []
     for trial in sorted(fitted.trials, key=lambda t: (t.rung, t.val_score), reverse=True):
         config = {name: getattr(trial.config, name) for name in _SHOWN}
-        rows.append(Trial(config, trial.val_score, trial.epochs, tuple(config.values()) == chosen))
+        rows.append(TrialRow(config, trial.val_score, trial.epochs, tuple(config.values()) == chosen))
     return rows
 
 

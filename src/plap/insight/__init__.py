@@ -1,15 +1,13 @@
-"""What a trained model learned: numbers first, pictures from them."""
+"""What a trained model learned, as numbers."""
 
 from plap.insight.edge_trust import edge_trust
 from plap.insight.embeddings import node_embeddings, tsne
-from plap.insight.entropy import uniform_entropy, weight_entropy
-from plap.insight.evidence import pair_evidence
 from plap.insight.members import load_members, members_of
-from plap.insight.neighbours import NeighbourHelp, neighbour_help
+from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
+from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard, pair_evidence
 from plap.insight.risk_bound import RiskBound, risk_bound
-from plap.insight.rivals import attention_trust, feature_cosine, neighbour_jaccard
 from plap.insight.trust_comparison import TrustComparison, compare_trust
-from plap.insight.weights import learned_weights, relative_weights
+from plap.insight.weights import learned_weights, relative_weights, uniform_entropy, weight_entropy
 
 __all__ = [
     "NeighbourHelp",

@@ -1,4 +1,4 @@
-"""How far each edge is to be believed, by what a trained model made of its two ends."""
+"""How far each edge can be trusted, judged by a trained model's states of its two ends."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from plap.data.pairs import rank_pairs, sample_absent_pairs, sample_distinct, un
 from plap.data.seeds import generator
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.insight.evidence import pair_evidence
-from plap.insight.rivals import feature_cosine
+from plap.insight.pair_scores import feature_cosine, pair_evidence
 from plap.nn import PGNN
 from plap.nn.linear import Features
 
 _COMPARED = 20_000
-"""Edges, and pairs without an edge, that the comparison is learned from at most."""
+"""Maximum number of edges, and of pairs without an edge, that the comparison is learned from."""
 _KNOTS = 5
 _FOLDS = 5
 
@@ -29,29 +28,29 @@ _FOLDS = 5
 def edge_trust(
     members: Sequence[torch.nn.Module], x: Features, graph: Graph, *, folds: int = _FOLDS, seed: int = 0
 ) -> Tensor:
-    """How many times likelier each edge is than one between two nodes drawn at random.
+    """The odds that each edge is an edge rather than a random pair of nodes without one.
 
-    The edges are shared out among ``folds`` parts, and each is judged by states that were propagated
-    without its part: an edge pulls its own ends together, so with it in place even a random edge looks
-    right. What the members say of a pair (:func:`plap.insight.pair_evidence`, averaged) and the
-    cosine of its features go into a logistic regression that tells edges from pairs that no edge joins, of
-    which there are plenty; its odds are the trust. Labels enter through the trained members alone, and
-    whether like or unlike nodes are joined is found out, not assumed.
+    The edges are divided into ``folds`` parts, and each is judged by states that were propagated without its
+    part: an edge pulls its own ends together, so that with it in place even a random edge would look right.
+    The members' evidence about a pair (:func:`plap.insight.pair_evidence`, averaged) and the cosine of its
+    features go into a logistic regression that separates edges from pairs of nodes without an edge, both
+    classes with equal weight; its odds are the trust. Labels enter only through the trained members, and
+    whether similar or dissimilar nodes are joined is learned, not assumed.
 
     Parameters
     ----------
     members : sequence of PGNN
-        Such as :func:`plap.insight.load_members` gives; the more, the better.
+        As returned by :func:`plap.insight.load_members`; more members give better scores.
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
     folds : int, at least 2
     seed : int
-        Of the parts and of the pairs.
+        Random seed for the parts and the pairs.
 
     Returns
     -------
     Tensor, float64, shape [entries]
-        Equal for both directions of an edge; about 1: it looks like chance; NaN for a kept self-loop.
+        Equal for both directions of an edge; 1 is chance; NaN for a kept self-loop.
 
     Examples
     --------
@@ -62,14 +61,14 @@ def edge_trust(
     True
     """
     if not members:
-        raise InputError("edge trust needs a trained model, and there is none")
+        raise InputError("edge trust needs at least one trained model")
     for member in members:
         if not isinstance(member, PGNN):
-            raise InputError(f"edge trust is made for PGNN, not for {type(member).__name__}")
+            raise InputError(f"edge trust is defined for PGNN, not for {type(member).__name__}")
     folds = check_integer("folds", folds, 2)
     if not can_be_judged(graph):
         raise InputError(
-            "edge trust tells edges from pairs of nodes that none joins; the graph lacks one of these"
+            "edge trust compares edges with pairs of nodes without an edge; the graph must have both"
         )
     once = graph.edges_once()
     joined = graph.edge_index[:, once]
@@ -86,13 +85,13 @@ def edge_trust(
 
 
 def can_be_judged(graph: Graph) -> bool:
-    """Whether the graph has both: an edge, and two nodes that none joins."""
+    """Whether the graph has both an edge and a pair of nodes without one."""
     edges = graph.edges_once().shape[0]
     return 0 < edges < graph.num_nodes * (graph.num_nodes - 1) // 2
 
 
 def _pairs_apart(graph: Graph, joined: Tensor, rng: np.random.Generator) -> Tensor:
-    """As many pairs without an edge as there are edges, or as many as the comparison takes."""
+    """As many pairs without an edge as there are edges, but no more than the comparison uses."""
     n, edges = graph.num_nodes, joined.shape[1]
     absent = n * (n - 1) // 2 - edges
     ranks = np.sort(rank_pairs(*joined.numpy()))
@@ -103,7 +102,7 @@ def _pairs_apart(graph: Graph, joined: Tensor, rng: np.random.Generator) -> Tens
 def _judged(
     members: Sequence[Any], x: Features, graph: Graph, once: Tensor, asked: Tensor, part: Tensor
 ) -> NDArray[np.float64]:
-    """Mean evidence of the members for each pair, over the graph without the edges of the pair's part."""
+    """Mean evidence of the members about each pair, on the graph without the edges of the pair's part."""
     rows: NDArray[np.float64] | None = None
     for chosen, rest in _without_each_part(graph, once, part):
         each = [pair_evidence(member, x, rest, asked[:, chosen]) for member in members]
@@ -115,7 +114,7 @@ def _judged(
 
 
 def _without_each_part(graph: Graph, once: Tensor, part: Tensor) -> Iterator[tuple[NDArray[Any], Graph]]:
-    """Which pairs are of each part, and the graph without their edges; self-loops stay."""
+    """Which pairs belong to each part, and the graph without their edges; self-loops stay."""
     edges, weight, reverse = graph.edge_index, graph.weight.detach(), graph.reverse_entries()
     for number in part.unique().tolist():
         kept = torch.ones(graph.num_entries, dtype=torch.bool)
@@ -128,7 +127,7 @@ def _without_each_part(graph: Graph, once: Tensor, part: Tensor) -> Iterator[tup
 
 
 def _odds(evidence: NDArray[np.float64], edges: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Odds that each of the first ``edges`` rows is an edge, were there as many edges as pairs apart."""
+    """Odds that each of the first ``edges`` rows is an edge, at equal numbers of edges and other pairs."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
     from sklearn.pipeline import make_pipeline  # noqa: PLC0415
     from sklearn.preprocessing import QuantileTransformer, SplineTransformer  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Where a trained model puts the nodes, and that as a plane to look at."""
+"""Embeddings of the nodes by a trained model, and their projection to a plane."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plap.propagation import propagate
 
 
 def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
-    """What the last linear map of a trained module sees of each node, [N, hidden].
+    """The input of the last linear map of a trained module for each node, [N, hidden].
 
     pGNN: F(K) of Eq. 16. GCN: the hidden units after the second averaging.
 
@@ -37,19 +37,19 @@ def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
         if isinstance(module, GCN):
             A = adjacency_tensor(graph)
             return sparse_product(A, relu(graph_convolution(A, x, module.lin1)))
-    raise InputError(f"embeddings are taken from PGNN and GCN, not from {type(module).__name__}")
+    raise InputError(f"embeddings are defined for PGNN and GCN, not for {type(module).__name__}")
 
 
 def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[np.float32]:
-    """Two coordinates a row by t-SNE (van der Maaten and Hinton, 2008), the same at every call.
+    """Two coordinates per row by t-SNE (van der Maaten and Hinton, 2008), the same at every call.
 
     Parameters
     ----------
     states : Tensor, shape [N, C], N of 4 or more
-        Each row is scaled to length 1 first, so that neighbours are those of equal direction.
+        Each row is scaled to length 1 first, so that rows of similar direction are neighbours.
     seed : int
     perplexity : float
-        At most a third of the rows are taken for neighbours, whatever this says.
+        Reduced to a third of the number of rows if it is larger.
     """
     from sklearn.manifold import TSNE  # noqa: PLC0415
 
@@ -63,7 +63,7 @@ def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[
 
 
 def _first_plane(rows: NDArray[np.float64], seed: int) -> NDArray[np.float32]:
-    """The first principal components, small, and a smaller jitter: equal rows make scikit-learn's NaN."""
+    """Two small principal components with a tiny jitter; scikit-learn's own are NaN for equal rows."""
     from sklearn.decomposition import PCA  # noqa: PLC0415
 
     components = min(2, rows.shape[1])

@@ -1,4 +1,4 @@
-"""All that a fitted model says of a graph, edge by edge and node by node: what ``plap inspect OUT`` shows."""
+"""What a fitted model says about every edge and node of a graph: what ``plap inspect OUT`` shows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from torch import Tensor
 from plap.data.graph_data import GraphData
 from plap.errors import InputError
 from plap.insight.edge_trust import can_be_judged, edge_trust
-from plap.insight.entropy import uniform_entropy, weight_entropy
-from plap.insight.neighbours import NeighbourHelp, neighbour_help
-from plap.insight.weights import learned_weights, relative_weights
+from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
+from plap.insight.weights import learned_weights, relative_weights, uniform_entropy, weight_entropy
 
 if TYPE_CHECKING:
     import polars
@@ -23,24 +22,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What a model made of a graph."""
+    """What a model says about a graph."""
 
     data: GraphData
     classes: tuple[str, ...]
     entropy: Tensor
-    """[N]: mean over the members, NaN where no weight came."""
+    """[N]: mean over the members; NaN for nodes whose weights are all 0."""
     uniform: Tensor
-    """[N]: what it would be if all neighbours counted the same."""
+    """[N]: its value if all neighbours counted the same."""
     use: Tensor
-    """[entries]: weight of an edge in units of its ends' average edge, mean over the members."""
+    """[entries]: weight of an edge relative to the average edge of its ends, mean over the members."""
     trust: Tensor | None
-    """[entries]: how many times likelier than chance; None where nothing can be compared."""
+    """[entries]: odds against chance (:func:`plap.insight.edge_trust`); None if it is not defined."""
     neighbours: NeighbourHelp
     judged: Tensor
-    """Boolean [N]: nodes with a known label that count for whether neighbours help."""
+    """Boolean [N]: the nodes with a known label on which the effect of the neighbours is measured."""
 
     def summary(self) -> dict[str, Any]:
-        """A few numbers, for people and for JSON."""
+        """Summary statistics, ready for JSON."""
         several = self.uniform > 0
         mean, uniform = (
             _mean(values[several & ~self.entropy.isnan()]) for values in (self.entropy, self.uniform)
@@ -65,7 +64,7 @@ class Learned:
         }
 
     def edges(self) -> polars.DataFrame:
-        """One row an edge, the least trusted first: source, target, trust, use, and what is predicted."""
+        """One row per edge, the least trusted first: source, target, trust, use, predicted classes."""
         import polars  # noqa: PLC0415
 
         once = self.data.graph.edges_once()
@@ -86,7 +85,7 @@ class Learned:
         return table.sort("trust", "use", maintain_order=True)
 
     def nodes(self) -> polars.DataFrame:
-        """One row a node: what is predicted with and without its edges, and how it weighs its neighbours."""
+        """One row per node: the predictions with and without its edges, and the entropy of its weights."""
         import polars  # noqa: PLC0415
 
         found, names = self.neighbours, np.array(self.classes)
@@ -125,15 +124,15 @@ def what_was_learned(
     ----------
     members : sequence of PGNN
     data : GraphData
-        Also one that the model was not trained on; its labels are not read.
+        It may differ from the training graph; its labels are not used.
     classes : sequence of str
-        The model's, in the order of its answers.
+        The classes of the model, in the order of its outputs.
     known : Tensor, int64, shape [N], optional
-        True classes by the model's numbers, −1 where unknown.
+        True classes as indices into ``classes``, −1 where unknown.
     judged : Tensor, boolean, shape [N], optional
-        Which of the known ones count, such as those that training did not see; all by default.
+        Which of the known nodes to use, such as the held-out ones; all by default.
     seed : int
-        Of :func:`plap.insight.edge_trust`.
+        Random seed for :func:`plap.insight.edge_trust`.
     """
     if not members:
         raise InputError("there is no model to inspect")

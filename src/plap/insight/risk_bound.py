@@ -20,7 +20,7 @@ Form = Literal["lipschitz", "affine", "printed"]
 
 @dataclass(frozen=True)
 class RiskBound:
-    """Both sides of the inequality, means over the nodes."""
+    """Both sides of the inequality, as means over the nodes."""
 
     risk: float
     """Mean |y_i − ỹ_i|: what the theorem bounds."""
@@ -33,7 +33,7 @@ class RiskBound:
 
     @property
     def bound(self) -> float:
-        """The right side."""
+        """The right-hand side."""
         return self.features + self.diffusion + self.noise
 
     @property
@@ -59,24 +59,24 @@ def risk_bound(
     With S_i = Σ_j M_ij/d and all coefficients of step K−1, the three terms are the means of
     :math:`\beta_i |y_i - \sigma(X_i)|`, of :math:`L (1 - \beta_i) \|\epsilon_i\|`, and, by ``form``, of
 
-    - ``"lipschitz"``: :math:`L \alpha_i \sum_j \frac{M_{ij}}{d} \|F_j - X_i\|`. Holds for every σ with the
+    - ``"lipschitz"``: :math:`L \alpha_i \sum_j \frac{M_{ij}}{d} \|F_j - X_i\|`. Holds for every σ with
       Lipschitz constant L.
     - ``"affine"``: :math:`L \alpha_i \|R_i\|` with
       :math:`R^{(k)} = -\Delta_p F^{(k)} + S^{(k)} \alpha^{(k-1)} R^{(k-1)}`, which is
-      :math:`\sum_j \frac{M_{ij}}{d} (F_j - X_i)`: what the paper's proof is about. The norm stands outside of
-      the sum, so it holds for affine σ, and not for every other.
+      :math:`\sum_j \frac{M_{ij}}{d} (F_j - X_i)`: the quantity in the paper's proof. The norm is outside the
+      sum, so it holds for affine σ but not for every σ.
     - ``"printed"``: :math:`L \alpha_i \|\Delta_p F^{(K-1)} + \sum_{k \le K-2} \prod_{l=k}^{K-2} S^{(l)}
-      \Delta_p X\|`, as the theorem has it. The proof loses a sign and an α at every step and puts X for
-      :math:`F^{(k)}`; for K > 1 the inequality can fail, even for affine σ.
+      \Delta_p X\|`, as printed in the theorem. The proof loses a sign and an α at every step and replaces
+      :math:`F^{(k)}` by X; for K > 1 the inequality can fail, even for affine σ.
 
     Parameters
     ----------
     x : Tensor, float64, shape [N, C]
-        The features that are seen.
+        The observed features.
     noise : Tensor, shape [N, C]
         ε = X* − X.
-    sigma : function of a tensor [N, C] that gives [N]
-        Applied to each row by itself.
+    sigma : function from a tensor [N, C] to [N]
+        Applied to each row separately.
     lipschitz : float
         L.
     graph : Graph
@@ -96,7 +96,7 @@ def risk_bound(
     _check(x, noise, lipschitz, graph, form)
     truth, guess = sigma(x + noise), sigma(x)
     if truth.shape != (graph.num_nodes,):
-        raise InputError(f"sigma must give one number per node, not {list(truth.shape)}")
+        raise InputError(f"sigma must return one value per node, not a tensor of shape {list(truth.shape)}")
     steps = [_step(x, graph, p, mu, k) for k in range(K)]
     last = steps[-1]
     predicted = _sums(last.weight * sigma(last.state)[graph.indices.long()], graph) + last.beta * guess
@@ -175,4 +175,4 @@ def _check(x: Tensor, noise: Tensor, lipschitz: float, graph: Graph, form: str) 
     check_number("lipschitz", lipschitz, least=0)
     low, high = float(graph.degree.min()), float(graph.degree.max())
     if low <= 0 or high - low > 1e-9 * high:
-        raise InputError(f"the graph must be regular, and its degrees range from {low:g} to {high:g}")
+        raise InputError(f"the graph must be regular, but its degrees range from {low:g} to {high:g}")

@@ -1,4 +1,4 @@
-"""Edge trust against simple rivals, on edges that are known to be random."""
+"""Edge trust against simpler scores, on edges that are known to be random."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from numpy.typing import ArrayLike
 from plap.data import GraphData, perturb_edges, split
 from plap.insight.edge_trust import edge_trust
 from plap.insight.members import members_of
-from plap.insight.rivals import attention_trust, feature_cosine, neighbour_jaccard
+from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard
 from plap.insight.weights import learned_weights, relative_weights
 from plap.nn.gat import GAT
 from plap.training import RunConfig, accuracy, train_runs
 
 SCORES = {
     "trust": "edge trust",
-    "weights": "last weights",
+    "weights": "learned weights",
     "cosine": "feature cosine",
-    "jaccard": "neighbours' Jaccard",
+    "jaccard": "Jaccard index",
     "attention": "GAT attention",
 }
-"""What each score is called in pictures."""
+"""Names of the scores in pictures."""
 
 
 @dataclass(frozen=True)
 class TrustComparison:
-    """ROC-AUC of each score for telling original edges from random ones: 1 is perfect, 0.5 is chance."""
+    """ROC-AUC of each score for separating original edges from random ones: 1 is perfect, 0.5 is chance."""
 
     dataset: str
     rate: float
@@ -35,7 +35,7 @@ class TrustComparison:
     auc: dict[str, float]
     """By the names of :data:`SCORES`."""
     accuracy: dict[str, float]
-    """Of the models behind them on the test nodes: ``pgnn`` (mean of its members) and ``gat``."""
+    """Test accuracy of the models behind the scores: ``pgnn`` (mean over its members) and ``gat``."""
 
 
 def compare_trust(
@@ -48,22 +48,22 @@ def compare_trust(
     gat: RunConfig | None = None,
     seed: int = 0,
 ) -> TrustComparison:
-    """Make a share of the edges random, train on what is left of the truth, and ask which edges are random.
+    """Replace a share of the edges by random ones, train on the noisy graph, and see which scores find them.
 
     Parameters
     ----------
     data : GraphData
-        With one class a node.
+        With one class per node.
     rate : float
         Share of random edges, as in :func:`plap.data.perturb_edges`.
     preset : {"sparse", "dense"}
-        How many labels training may see.
+        How many labels are used for training.
     members : int
-        pGNNs whose evidence is averaged.
+        Number of pGNNs whose evidence is averaged.
     config, gat : RunConfig, optional
-        What is trained; by default pGNN with p = 1.5, μ = 0.1, K = 4 and GAT with the paper's 8 × 8 units.
+        The models to train; by default pGNN with p = 1.5, μ = 0.1, K = 4, and the paper's GAT (8 × 8 units).
     seed : int
-        Of the noise, of the split and of the training.
+        Random seed for the noise, the split and training.
     """
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What a trained model makes of each edge: pGNN's aggregation weights, GAT's attention."""
+"""Edge weights of a trained model, pGNN's aggregation weights or GAT's attention, and their entropy."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from plap.nn.linear import Features
 
 
 def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
-    """How much each stored entry counts in a trained module.
+    """The weight of each stored entry in a trained module.
 
     pGNN: α D^-1/2 M D^-1/2 of the last step (Eq. 12-14). GAT: the attention of the first layer, one column
-    per head; what a node pays to itself is not in it.
+    per head, without the attention of a node to itself.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
         return weight
     if isinstance(module, GAT):
         return _attention(module, x, graph)
-    raise InputError(f"weights of edges are learned by PGNN and GAT, not by {type(module).__name__}")
+    raise InputError(f"edge weights are learned by PGNN and GAT, not by {type(module).__name__}")
 
 
 def relative_weights(weight: Tensor, graph: Graph) -> Tensor:
-    """pGNN's weights [entries] in units of the receiver's average edge, the mean of both directions.
+    """pGNN's weights [entries] relative to the receiver's average edge, the mean of both directions.
 
-    1 is what an edge of its two ends counts on average. The factor D_j^-1/2 of the sender is left out,
-    since it is no choice of the model.
+    An average edge of its two ends has weight 1. The factor D_j^-1/2 of the sender is left out, since the
+    model does not choose it.
 
     Examples
     --------
@@ -67,6 +67,60 @@ def relative_weights(weight: Tensor, graph: Graph) -> Tensor:
     mean = mean / count.clamp(min=1)
     relative = weight / mean.clamp(min=torch.finfo(torch.float64).tiny)[receivers]
     return ((relative + relative[graph.reverse_entries()]) / 2).float()
+
+
+def weight_entropy(weight: Tensor, graph: Graph, *, normalize: bool = True) -> Tensor:
+    r"""Entropy of the weights that each node gives to its neighbours, in nats.
+
+    .. math:: H_i = -\sum_{j \in N_i} a_{ij} \log a_{ij}, \qquad a_{ij} = A_{ij} / \sum_{j'} A_{ij'}
+
+    It is 0 if all weight is on one neighbour, and the logarithm of the number of neighbours if all count the
+    same. The paper uses A instead of a; but A does not sum to 1 (on a regular graph it sums to 1 − β), so a
+    node that mostly keeps its own features has a low "entropy" however it distributes the rest.
+
+    Parameters
+    ----------
+    weight : Tensor, shape [entries] or [entries, heads], not negative
+        In the order of ``graph.edge_index``.
+    graph : Graph
+    normalize : bool
+        False: use A instead of a, as the paper does.
+
+    Returns
+    -------
+    Tensor, float64, shape [N] or [N, heads]
+        NaN for nodes without edges and for nodes whose weights are all 0.
+
+    Examples
+    --------
+    >>> import torch, plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2)])
+    >>> weight_entropy(torch.tensor([1.0, 0.5, 0.5, 1.0]), path)
+    tensor([0.0000, 0.6931, 0.0000], dtype=torch.float64)
+    """
+    if weight.ndim not in (1, 2) or weight.shape[0] != graph.num_entries:
+        raise InputError(f"weight must have shape [{graph.num_entries}], not {list(weight.shape)}")
+    if not bool((weight >= 0).all()):
+        raise InputError("weight must not be negative")
+    weight = weight.detach().double()
+    receivers = graph.receivers()
+    empty = torch.zeros(graph.num_nodes, *weight.shape[1:], dtype=torch.float64)
+    total = empty.index_add(0, receivers, weight)
+    share = weight / total[receivers].clamp(min=torch.finfo(torch.float64).tiny) if normalize else weight
+    entropy = empty.index_add(0, receivers, -torch.xlogy(share, share))
+    return torch.where(total > 0, entropy, torch.nan)
+
+
+def uniform_entropy(graph: Graph) -> Tensor:
+    """Logarithm of each node's number of neighbours, the maximum of :func:`weight_entropy`; [N].
+
+    Examples
+    --------
+    >>> import plap
+    >>> uniform_entropy(plap.Graph.from_edges([(0, 1), (1, 2)], num_nodes=4))
+    tensor([0.0000, 0.6931, 0.0000,    nan], dtype=torch.float64)
+    """
+    return weight_entropy(torch.ones(graph.num_entries), graph)
 
 
 def _attention(module: GAT, x: Features, graph: Graph) -> Tensor:

@@ -12,8 +12,8 @@ from plap.spectral.defects import (
 )
 from plap.spectral.exact import Spectrum, spectrum
 from plap.spectral.largest import largest_eigenpair
+from plap.spectral.model_responses import response_curves, response_rows, response_table
 from plap.spectral.operator import Eigenpair
-from plap.spectral.picture import PictureFiles, draw_responses, response_curves, response_table
 from plap.spectral.regimes import NodeRegimes, node_regimes
 from plap.spectral.response import Bands, Response, filter_response, linear_gain, transfer
 from plap.spectral.second import second_eigenpair
@@ -28,12 +28,10 @@ __all__ = [
     "Eigenpair",
     "NodeRegimes",
     "OrthogonalityDefect",
-    "PictureFiles",
     "Response",
     "Spectrum",
     "cheeger_cut",
     "decomposition_defect",
-    "draw_responses",
     "eigenpair_branches",
     "eigenvalue_bounds",
     "filter_response",
@@ -42,6 +40,7 @@ __all__ = [
     "node_regimes",
     "orthogonality_defect",
     "response_curves",
+    "response_rows",
     "response_table",
     "second_eigenpair",
     "spectral_clustering",

@@ -1,0 +1,185 @@
+"""What the report of a fit says, as plain values: whoever fits fills them in, page and terminal show them.
+
+Scores, shares and probabilities are numbers from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from plap.errors import InputError
+from plap.reporting.number_text import counted, joined, percent
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """The graph and how its labels were split."""
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    train: int
+    val: int
+    test: int
+    notes: tuple[str, ...] = ()
+    """What was symmetrised, dropped, merged or generated; one sentence each."""
+
+    @property
+    def unlabelled(self) -> int:
+        """Nodes in none of the three sets."""
+        return self.nodes - self.train - self.val - self.test
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good one method is on the held-out nodes."""
+
+    name: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    """Ends of the 95 % confidence interval."""
+    uses: str = ""
+    """Such as "features and edges", "features alone"."""
+    differs: bool | None = None
+    """Whether it differs significantly from the first score; None where that was not tested."""
+    seconds: float | None = None
+    """Time to search and train."""
+
+
+@dataclass(frozen=True)
+class ConfusionMatrix:
+    """Held-out nodes by true class (rows) and predicted class (columns)."""
+
+    classes: Sequence[str]
+    counts: Sequence[Sequence[int]]
+
+    def __post_init__(self) -> None:
+        size = len(self.classes)
+        if len(self.counts) != size or any(len(row) != size for row in self.counts):
+            raise InputError(f"counts must be {size} rows of {size}, one per class")
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """The scores of one class on the held-out nodes."""
+
+    name: str
+    train: int
+    test: int
+    precision: float
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """The history of one training run, one value per epoch."""
+
+    name: str
+    """Such as "seed 3"."""
+    train_loss: Sequence[float]
+    val_loss: Sequence[float]
+    val_score: Sequence[float]
+    best_epoch: int
+    """Counted from 1; 0 if there is none."""
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One configuration that the search tried."""
+
+    config: Mapping[str, float | int | str]
+    score: float
+    """On the validation nodes."""
+    epochs: int
+    chosen: bool = False
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node that the model is uncertain about."""
+
+    node: str
+    predicted: str
+    probability: float
+    second: str
+    second_probability: float
+    known: str | None = None
+
+
+@dataclass(frozen=True)
+class EdgeRow:
+    """An edge that the model has little trust in."""
+
+    source: str
+    target: str
+    source_class: str
+    target_class: str
+    trust: float
+    """Odds that the two nodes are joined by an edge rather than drawn at random from the pairs without one,
+    judged without the edge itself: 1 is chance (:func:`plap.insight.edge_trust`)."""
+
+
+@dataclass(frozen=True)
+class FitReport:
+    """The whole report; a part that is empty is left out."""
+
+    dataset: DatasetFacts
+    finding: str
+    """One or two sentences: what was found."""
+    scores: Sequence[Score]
+    """The model first, then what it is compared with."""
+    metric: str = "accuracy"
+    confusion: ConfusionMatrix | None = None
+    per_class: Sequence[ClassRow] = ()
+    runs: Sequence[TrainingRun] = ()
+    trials: Sequence[TrialRow] = ()
+    uncertain_nodes: Sequence[NodeRow] = ()
+    doubted_edges: Sequence[EdgeRow] = ()
+    chosen: Mapping[str, float | int | str] = field(default_factory=dict)
+    """The hyperparameters that were used in the end."""
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    """Where the data came from, digests, date, duration."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def finding(scores: Sequence[Score], held_out: int, metric: str = "accuracy") -> str:
+    """Say how good the first score is and, where that was tested, whether it differs from the others.
+
+    Examples
+    --------
+    >>> mlp = Score("MLP", 0.74, 0.71, 0.77, differs=True, uses="features alone")
+    >>> print(finding([Score("pGNN", 0.86, 0.84, 0.88), mlp], 900))
+    On 900 held-out nodes, pGNN reaches an accuracy of 86.0 % (95 % confidence interval: 84.0 to 88.0).
+    It is significantly better than MLP (features alone, 74.0 %).
+    """
+    model, *others = scores
+    nodes = counted(held_out, "held-out node")
+    text = f"On {nodes}, {model.name} reaches {_article(metric)} {metric} of {percent(model.value)}"
+    if model.low is not None and model.high is not None:
+        text += f" (95 % confidence interval: {100 * model.low:.1f} to {100 * model.high:.1f})"
+    groups = {
+        "significantly better than": [
+            score for score in others if score.differs and score.value < model.value
+        ],
+        "not significantly different from": [score for score in others if score.differs is False],
+        "significantly worse than": [
+            score for score in others if score.differs and score.value > model.value
+        ],
+    }
+    parts = [
+        f"{relation} {joined([_named(s) for s in group])}" for relation, group in groups.items() if group
+    ]
+    return f"{text}." + (f" It is {joined(parts)}." if parts else "")
+
+
+def _named(score: Score) -> str:
+    return f"{score.name} ({', '.join(filter(None, [score.uses, percent(score.value)]))})"
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[:1].lower() in "aeiou" else "a"

@@ -1,5 +1,0 @@
-"""A browser for the tests of the page."""
-
-from headless import browser
-
-__all__ = ["browser"]

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+
+import report_samples
+from plap.errors import InputError
+from plap.reporting.fit_content import (
+    ConfusionMatrix,
+    DatasetFacts,
+    FitReport,
+    NodeRow,
+    Score,
+    TrainingRun,
+    TrialRow,
+    finding,
+)
+from plap.reporting.fit_page import fit_page
+from plap.reporting.scale import Scale
+from plap.reporting.svg_figures import matrix_figure, score_figure, search_figure
+from plap.reporting.svg_lines import loss_figure
+
+EVIL = "<script>alert(1)</script>\"'&"
+
+
+def test_needs_nothing_from_elsewhere() -> None:
+    page = fit_page(report_samples.report())
+    assert "default-src 'none'" in page
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!data:)""", page)
+    assert "@import" not in page
+    assert "url(" not in page
+    assert len(page) < 300_000
+
+
+def test_everything_is_escaped() -> None:
+    sample = report_samples.report()
+    hostile = replace(
+        sample,
+        dataset=replace(sample.dataset, name=EVIL, notes=(EVIL,)),
+        finding=EVIL,
+        metric=EVIL,
+        scores=(Score(EVIL, 0.5, 0.4, 0.6, EVIL),),
+        confusion=ConfusionMatrix((EVIL, "b"), ((1, 2), (3, 4))),
+        runs=(TrainingRun(EVIL, [1.0], [1.0], [0.5], 1),),
+        trials=(TrialRow({EVIL: EVIL, "p": 1}, 0.5, 3), TrialRow({EVIL: EVIL, "p": 2}, 0.6, 3)),
+        uncertain_nodes=(NodeRow(EVIL, EVIL, 0.5, EVIL, 0.4, EVIL),),
+        chosen={EVIL: EVIL},
+        provenance={EVIL: EVIL},
+        versions={EVIL: EVIL},
+    )
+    page = fit_page(hostile)
+    assert "<script>alert" not in page
+    assert page.count("<script>") == 1
+    assert page.count("&lt;script&gt;alert(1)") >= 20
+
+
+def test_empty_parts_are_left_out() -> None:
+    page = fit_page(FitReport(DatasetFacts("tiny", 3, 2, 0, 2, 1, 1, 1), "Nothing.", ()))
+    for part in ("scores", "confusion", "classes", "training", "search", "nodes", "edges"):
+        assert f'id="{part}"' not in page
+
+
+def test_odd_numbers_do_not_break_it() -> None:
+    nan = math.nan
+    odd = FitReport(
+        DatasetFacts("odd", 1, 0, 0, 1, 0, 0, 1),
+        "",
+        (Score("a", nan), Score("b", 0.5, None, None)),
+        confusion=ConfusionMatrix(("only",), ((0,),)),
+        runs=(TrainingRun("s", [nan, math.inf], [], [1.0, 1.0], 0), TrainingRun("t", [], [], [], 5)),
+        trials=(TrialRow({"p": 1.0}, nan, 0), TrialRow({"p": 2.0}, 0.5, 0), TrialRow({}, 0.5, 1)),
+    )
+    page = fit_page(odd)
+    assert 'd="MNaN' not in page
+    assert "nan %" not in page
+
+
+def test_finding_tells_better_from_equal_from_worse() -> None:
+    text = finding(report_samples.SCORES, 2068)
+    assert "significantly better than MLP (features alone, 57.7 %) and Label propagation" in text
+    assert "not significantly different from GCN" in text
+    assert "significantly worse than MLP (70.0 %)" in finding(
+        [Score("PGNN", 0.6, 0.55, 0.65), Score("MLP", 0.7, 0.66, 0.74, differs=True)], 9
+    )
+    assert "It is" not in finding([Score("PGNN", 0.6), Score("MLP", 0.5)], 1)
+    assert finding([Score("PGNN", 0.6)], 10, "micro-F1") == (
+        "On 10 held-out nodes, PGNN reaches a micro-F1 of 60.0 %."
+    )
+
+
+@pytest.mark.parametrize("values", [[0.0], [1.0, 1.0], [], [1e-9, 2e-9], [-5, 1e6], [math.nan, 3.0]])
+def test_scales_hold_their_values(values: list[float]) -> None:
+    scale = Scale.around(values, 0, 100)
+    assert scale.high > scale.low
+    assert all(scale.low <= value <= scale.high for value in values if math.isfinite(value))
+    assert 2 <= len(scale.values) <= 12
+
+
+def test_figures_stay_inside_their_picture() -> None:
+    sample = report_samples.report()
+    for bar in score_figure(sample.scores).bars:
+        assert 0 <= bar.low <= bar.at <= bar.high <= 360
+    many = [f"a class with a long name {k}" for k in range(50)]
+    assert sample.confusion is not None
+    for confusion in (sample.confusion, ConfusionMatrix(many, [[1] * 50] * 50)):
+        figure = matrix_figure(confusion)
+        assert all(cell.x + figure.size <= 360 for cell in figure.squares)
+        assert figure.numbers == (len(confusion.classes) <= 12)
+    for line in loss_figure(sample.runs).lines:
+        places = [float(part) for part in re.findall(r"[\d.]+", line.path)]
+        assert min(places) >= 0
+        assert max(places) <= 360
+
+
+def test_search_figure_needs_a_choice() -> None:
+    assert search_figure((TrialRow({"p": 1.0}, 0.5, 1),)) is None
+    figure = search_figure((TrialRow({"p": 1.0}, 0.5, 1), TrialRow({"p": "free"}, 0.6, 1, chosen=True)))
+    assert figure is not None
+    assert [tick.text for tick in figure.x_ticks] == ["1.0", "free"]
+    assert [dot.chosen for dot in figure.dots] == [False, True]
+
+
+def test_confusion_must_be_square() -> None:
+    with pytest.raises(InputError, match="2 rows of 2"):
+        ConfusionMatrix(("a", "b"), ((1, 2), (3,)))
