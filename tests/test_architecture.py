@@ -23,6 +23,7 @@ LAYERS = (
     ("label_propagation",),
     ("nn", "data"),
     ("parts",),
+    ("models",),
     ("training", "artifacts", "report", "spectral"),
     ("minibatch", "insight"),
     ("fitting",),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,7 +86,9 @@ def fit(
         max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
-    replace(settings.base("pgnn"), **settings.fixed)  # refuses what has no meaning before anything is loaded
+    settings.base("pgnn").with_values(
+        **settings.fixed
+    )  # refuses what has no meaning before anything is loaded
 
     def load() -> tuple[GraphData, Split]:
         data = open_graph(graph, nodes=nodes, root=root)
@@ -211,9 +212,10 @@ def show(comparison: Comparison, report: FitReport, out: Path) -> None:
     console.print(escape(report.finding))
     for note in comparison.data.provenance.notes:
         console.print(f"· {escape(note)}")
+    chosen = config.parameters
     console.print(
-        f"Chosen: p = {config.p:g}, μ = {config.mu:g}, K = {config.K}, learning rate {config.lr:g}, "
-        f"dropout {config.dropout:g}, weight decay {config.weight_decay:g}"
+        f"Chosen: p = {chosen.p:g}, μ = {chosen.mu:g}, K = {chosen.K}, learning rate {config.lr:g}, "
+        f"dropout {chosen.dropout:g}, weight decay {config.weight_decay:g}"
     )
     place = escape(f"Predictions, model and page are in {out}: open {out / 'report.html'}")
     console.print(place, soft_wrap=True)

@@ -17,7 +17,6 @@ from plap.graph import Graph
 from plap.insight.evidence import pair_evidence
 from plap.insight.rivals import feature_cosine
 from plap.insight.weights import reverse_entries
-from plap.nn import PGNN
 from plap.nn.linear import Features
 
 _COMPARED = 20_000
@@ -63,9 +62,6 @@ def edge_trust(
     """
     if not members:
         raise InputError("edge trust needs a trained model, and there is none")
-    for member in members:
-        if not isinstance(member, PGNN):
-            raise InputError(f"edge trust is made for PGNN, not for {type(member).__name__}")
     if isinstance(folds, bool) or not isinstance(folds, int) or folds < 2:
         raise InputError(f"folds must be an integer of 2 or more, not {folds!r}")
     if not can_be_judged(graph):

@@ -8,26 +8,27 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
+from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.members import evaluating
-from plap.nn import PGNN
+from plap.models import model_of, models_with
 from plap.nn.linear import Features
-from plap.propagation import propagate
 
 _PAIRS = 1 << 16
 """Pairs whose states are held at a time."""
 
 
-def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Tensor:
+def pair_evidence(member: torch.nn.Module, x: Features, graph: Graph, pairs: Tensor) -> Tensor:
     """How alike the states of two nodes are, before and after propagation.
 
-    After 0, 1, 2 and K steps: the cosine of the two states, the cosine of their differences from the mean
-    state, and −log ‖∇F‖ of the edge that would join them, which is what its aggregation weight is a power
-    of (Eq. 12). Then the probability that both are of one class, by the module's own answers.
+    For each of the model's states (pGNN: after 0, 1, 2 and K steps): the cosine of the two states, the
+    cosine of their differences from the mean state, and −log ‖∇F‖ of the edge that would join them, which
+    is what its aggregation weight is a power of (Eq. 12). Then the probability that both are of one class,
+    by the module's own answers.
 
     Parameters
     ----------
-    member : PGNN
+    member : PGNN, or the module of a model with :attr:`plap.models.ModelKind.pair_states`
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
         What is propagated over; it should not have the edges that are asked about.
@@ -37,14 +38,16 @@ def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Ten
     -------
     Tensor, shape [P, columns]
     """
+    kind = model_of(member)
+    if kind is None or kind.pair_states is None:
+        raise InputError(
+            f"edge trust is made for {models_with('pair_states')}, not for {type(member).__name__}"
+        )
     with evaluating(member):
-        start, conv = member.embed(x), member.conv
-        root = torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(start.dtype)
+        found = kind.pair_states(member, x, graph)
+        root = torch.where(graph.degree > 0, graph.degree, 1).rsqrt().to(found.states[0].dtype)
         columns: list[Tensor] = []
-        state = start
-        for steps in sorted({0, 1, 2, conv.K}):
-            if steps > 0:
-                state = propagate(start, graph, conv.p, conv.mu, steps, omega=conv.omega, eps=conv.eps)
+        for state in found.states:
             direction = normalize(state)
             centred = direction - direction.mean(0)
             columns += [
@@ -52,7 +55,7 @@ def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Ten
                 _of_pairs(cosine_similarity, centred, pairs),
                 _of_pairs(_closeness, root[:, None] * state, pairs),
             ]
-        columns.append(_of_pairs(_product, conv.lin(state).softmax(1), pairs))
+        columns.append(_of_pairs(_product, found.probabilities, pairs))
     return torch.stack(columns, dim=1)
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from plap.graph import Graph
 from plap.insight.weights import learned_weights, reverse_entries
-from plap.nn.gat import GAT
 from plap.nn.linear import Features
 
 _PAIRS = 1 << 14
@@ -62,14 +61,14 @@ def neighbour_jaccard(graph: Graph, pairs: Tensor) -> NDArray[np.float64]:
     return _quotients(common, either)
 
 
-def attention_trust(module: GAT, x: Features, graph: Graph) -> Tensor:
+def attention_trust(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
     """GAT's attention in units of an even share, the mean over heads and both directions; [entries].
 
     Examples
     --------
     >>> import plap
     >>> graph = plap.Graph.from_edges([(0, 1), (1, 2)])
-    >>> attention_trust(GAT(3, 4, 2, heads=2), torch.ones(3, 3), graph)
+    >>> attention_trust(plap.nn.baselines.GAT(3, 4, 2, heads=2), torch.ones(3, 3), graph)
     tensor([1., 1., 1., 1.])
     """
     attention = learned_weights(module, x, graph).mean(1)

@@ -1,4 +1,4 @@
-"""What a trained model makes of each edge: pGNN's aggregation weights, GAT's attention."""
+"""What a trained model makes of each edge: pGNN's aggregation weights, GAT's attention, as the models say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.members import evaluating
-from plap.nn import PGNN
-from plap.nn.adjacency import times
-from plap.nn.gat import GAT, edges_with_loops
+from plap.models import model_of, models_with
 from plap.nn.linear import Features
 
 
@@ -18,11 +16,11 @@ def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
     """How much each stored entry counts in a trained module.
 
     pGNN: α D^-1/2 M D^-1/2 of the last step (Eq. 12-13). GAT: the attention of the first layer, one column
-    a head; what a node pays to itself is not in it.
+    per head; what a node pays to itself is not in it.
 
     Parameters
     ----------
-    module : PGNN or GAT
+    module : PGNN, GAT, or that of a model with :attr:`plap.models.ModelKind.edge_weights`
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
 
@@ -38,13 +36,13 @@ def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
     >>> learned_weights(plap.nn.PGNN(3, 4, 2, p=2, mu=1), torch.eye(3), graph)
     tensor([0.3536, 0.3536, 0.3536, 0.3536])
     """
-    if isinstance(module, PGNN):
-        with evaluating(module):
-            weight: Tensor = module(x, graph, return_aggregation_weights=True)[1][1]
-        return weight
-    if isinstance(module, GAT):
-        return _attention(module, x, graph)
-    raise InputError(f"weights of edges are learned by PGNN and GAT, not by {type(module).__name__}")
+    kind = model_of(module)
+    if kind is None or kind.edge_weights is None:
+        raise InputError(
+            f"weights of edges are learned by {models_with('edge_weights')}, not by {type(module).__name__}"
+        )
+    with evaluating(module):
+        return kind.edge_weights(module, x, graph)
 
 
 def relative_weights(weight: Tensor, graph: Graph) -> Tensor:
@@ -79,15 +77,3 @@ def reverse_entries(graph: Graph) -> Tensor:
     tensor([2, 3, 0, 1])
     """
     return torch.argsort(graph.indices, stable=True)
-
-
-def _attention(module: GAT, x: Features, graph: Graph) -> Tensor:
-    edges = edges_with_loops(graph)
-    with evaluating(module):
-        _, (_, attention) = module.conv1(times(x, module.lin.weight), edges, return_attention_weights=True)
-    own = graph.receivers() == graph.indices
-    result = torch.empty(graph.num_entries, attention.shape[1], dtype=attention.dtype)
-    first = graph.num_entries - int(own.sum())
-    result[~own] = attention[:first]
-    result[own] = attention[first + graph.indices[own].long()]
-    return result

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import logits_of
 from plap.minibatch.objective import node_losses
 from plap.minibatch.pieces import Piece, Pieces, Share
-from plap.training.catalogue import ModelKind, find_model
+from plap.models import ModelKind, find_model
 from plap.training.config import RunConfig
 from plap.training.masks import mask_keys
 
@@ -26,7 +27,7 @@ class PieceLoss(torch.nn.Module):
     gradient of each.
     """
 
-    def __init__(self, kind: ModelKind, module: torch.nn.Module, num_classes: int) -> None:
+    def __init__(self, kind: ModelKind[Any], module: torch.nn.Module, num_classes: int) -> None:
         super().__init__()
         self.module = module
         self._kind, self._num_classes = kind, num_classes

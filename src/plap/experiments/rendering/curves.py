@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from plap.data.dataset_name import DatasetName
 from plap.experiments.outcome import Cell, TableResult
-from plap.experiments.protocol import split_parameters
-from plap.experiments.rendering.names import dataset_name, model_name
+from plap.experiments.rendering.names import dataset_name
 
 _WITHOUT_IT = {"r": 0.0}
 """What a parameter is where the dataset's name does not have it."""
@@ -63,14 +63,13 @@ def panels(result: TableResult) -> tuple[Panel, ...]:
 
 def _place(dataset: str, parameter: str) -> tuple[str, float | None]:
     """The dataset without its parameter, and the parameter's value."""
-    base, parameters = split_parameters(dataset)
-    value = parameters.pop(parameter, None)
-    rest = ",".join(f"{key}={other}" for key, other in parameters.items())
+    name = DatasetName.parse(dataset)
+    value = name.value(parameter)
     try:
         number = _WITHOUT_IT.get(parameter) if value is None else float(value)
     except ValueError:
         number = None
-    return f"{base}:{rest}" if rest else base, number
+    return str(name.without(parameter)), number
 
 
 def _panel(result: TableResult, base: str, places: dict[str, float]) -> Panel:
@@ -80,7 +79,7 @@ def _panel(result: TableResult, base: str, places: dict[str, float]) -> Panel:
     for model in result.models:
         cells = [(places[dataset], result.cell(model, dataset)) for dataset in order]
         ours = tuple(_point(at, cell, most) for at, cell in cells if cell.mean is not None)
-        series.append(Series(model_name(model), ours, _published(cells)))
+        series.append(Series(result.label(model), ours, _published(cells)))
     return Panel(dataset_name(base, result.protocol), tuple(series))
 
 

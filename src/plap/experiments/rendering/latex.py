@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from plap.experiments.outcome import Mark, TableResult
-from plap.experiments.rendering.names import dataset_lines, model_name
+from plap.experiments.rendering.names import dataset_lines
 from plap.experiments.rendering.sentences import explanations, headline
 from plap.experiments.rendering.texts import NOTHING, cell_text, families_shown, has_published
 
@@ -98,7 +98,7 @@ def _tabular(result: TableResult, datasets: Sequence[str]) -> list[str]:
 def _rows(result: TableResult, model: str, datasets: Sequence[str]) -> list[str]:
     texts = [cell_text(result, result.cell(model, dataset)) for dataset in datasets]
     ours = [_number(text.mean, text.deviation, text.mark, text.ratio) for text in texts]
-    rows = [" & ".join([escape(model_name(model)), *ours]) + r" \\"]
+    rows = [" & ".join([escape(result.label(model)), *ours]) + r" \\"]
     if has_published(result):
         theirs = [
             _number(

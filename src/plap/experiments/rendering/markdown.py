@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 from plap.experiments.outcome import Cell, Mark, TableResult
-from plap.experiments.rendering.names import dataset_lines, dataset_name, model_name
+from plap.experiments.rendering.names import dataset_lines, dataset_name
 from plap.experiments.rendering.sentences import (
     agreement_sentence,
     differing,
@@ -35,7 +35,7 @@ def markdown(result: TableResult, picture: str | None = None) -> str:
         _table(
             ["", *(_head(dataset, result) for dataset in result.datasets)],
             (
-                [escape(model_name(model)), *(_cell(result, cell) for cell in _row(result, model))]
+                [escape(result.label(model)), *(_cell(result, cell) for cell in _row(result, model))]
                 for model in result.models
             ),
         ),
@@ -97,7 +97,7 @@ def _differences(result: TableResult) -> str:
         (
             [
                 text.symbol,
-                escape(model_name(cell.model)),
+                escape(result.label(cell.model)),
                 escape(dataset_name(cell.dataset, result.protocol)),
                 text.ours,
                 text.published,

@@ -11,7 +11,7 @@ from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.rendering.curve_figure import CurveFigure, curve_figure
 from plap.experiments.rendering.curves import panels
 from plap.experiments.rendering.line_styles import line_styles
-from plap.experiments.rendering.names import dataset_lines, dataset_name, model_name, parameter_name
+from plap.experiments.rendering.names import dataset_lines, dataset_name, parameter_name
 from plap.experiments.rendering.sentences import (
     agreement_meanings,
     differing,
@@ -126,7 +126,7 @@ def _rows(result: TableResult) -> list[RowView]:
     first_of_family = {family[0] for family in families_shown(result)[1:]}
     return [
         RowView(
-            model_name(model),
+            result.label(model),
             model in first_of_family,
             tuple(_view(result, result.cell(model, dataset)) for dataset in result.datasets),
         )
@@ -138,7 +138,7 @@ def _view(result: TableResult, cell: Cell) -> CellView:
     return CellView(
         cell,
         cell_text(result, cell),
-        model_name(cell.model),
+        result.label(cell.model),
         dataset_name(cell.dataset, result.protocol),
         interval_text(result, cell),
         config_text(cell.config),

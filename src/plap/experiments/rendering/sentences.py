@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from plap.experiments.outcome import Agreement, Cell, TableResult
-from plap.experiments.rendering.names import dataset_name, model_name
+from plap.experiments.rendering.names import dataset_name
 from plap.experiments.rendering.texts import SYMBOLS, families_shown, has_published, joined
 
 
@@ -88,7 +88,7 @@ def problems(result: TableResult) -> tuple[str, ...]:
         for (models, problem), datasets in datasets_of.items()
     ]
     broken = [
-        f"{model_name(cell.model)} on {dataset_name(cell.dataset, result.protocol)}: "
+        f"{result.label(cell.model)} on {dataset_name(cell.dataset, result.protocol)}: "
         f"{_counted(cell.not_finite, 'run')} ended in NaN or infinity, those of the search counted."
         for cell in result.cells
         if cell.not_finite
@@ -106,7 +106,7 @@ def _content(result: TableResult) -> str:
 
 
 def _models(models: Sequence[str], result: TableResult) -> str:
-    return "All models" if len(models) == len(result.models) > 1 else joined(map(model_name, models))
+    return "All models" if len(models) == len(result.models) > 1 else joined(map(result.label, models))
 
 
 def _sentence(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from plap.experiments.outcome import Cell, Mark, TableResult
-from plap.experiments.rendering.names import dataset_lines, model_name
+from plap.experiments.rendering.names import dataset_lines
 from plap.experiments.rendering.sentences import (
     agreement_sentence,
     explanations,
@@ -36,7 +36,7 @@ def show(result: TableResult, console: Console) -> None:
 
     plain = not console.is_terminal
     columns = {dataset: _column(result, dataset, plain=plain) for dataset in result.datasets}
-    names = Text("\n".join(map(model_name, result.models)))
+    names = Text("\n".join(map(result.label, result.models)))
     for group in _groups(columns, console.width - _width([names]) - 1):
         console.print(_table(result, columns, group))
     console.print(Text(summary(result)))
@@ -106,5 +106,5 @@ def _table(result: TableResult, columns: dict[str, list[Text]], group: Sequence[
     last_of_family = {family[-1] for family in families_shown(result)}
     for row, model in enumerate(result.models, start=1):
         cells = (columns[dataset][row] for dataset in group)
-        table.add_row(Text(model_name(model)), *cells, end_section=model in last_of_family)
+        table.add_row(Text(result.label(model)), *cells, end_section=model in last_of_family)
     return table
