@@ -54,6 +54,7 @@ def result_of(table: Table, cells: tuple[Cell, ...]) -> TableResult:
         rules=RULES,
         notes=table.published.notes,
         curve=table.curve,
+        labels=table.labels,
     )
 
 

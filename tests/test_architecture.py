@@ -22,6 +22,7 @@ LAYERS = (
     ("label_propagation",),
     ("nn", "data"),
     ("parts",),
+    ("models",),
     ("training", "artifacts", "spectral"),
     ("minibatch", "insight"),
     ("reporting",),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from plap.data import GraphData, Split, csbm, split
+from plap.models import Parameters, find_model, integer, share
+from plap.training import RunConfig
+from plap.training.config import OF_TRAINING
 
 
 @dataclass(frozen=True)
@@ -32,3 +36,17 @@ def multilabel(graph_data: GraphData) -> Tensor:
     generator = torch.Generator().manual_seed(3)
     directions = torch.randn(graph_data.x.shape[1], 3, generator=generator)
     return (graph_data.x.to_dense() @ directions > 0).float()
+
+
+@dataclass(frozen=True)
+class HiddenAndDropout(Parameters):
+    """What a model of the tests' own has."""
+
+    hidden: int = integer(16)
+    dropout: float = share(0.5)
+
+
+def config(model: str, **values: Any) -> RunConfig:
+    """A configuration with those of the values that the model or training has a field for."""
+    known = {*find_model(model).fields, *OF_TRAINING}
+    return RunConfig(model, **{name: value for name, value in values.items() if name in known})

@@ -217,7 +217,7 @@ class PGNNClassifier(Estimator):
         if file.multilabel:
             raise InputError(f"{out} holds a model of several labels a node; use plap predict")
         config = RunConfig.from_dict(dict(file.config))
-        model = cls(**{name: getattr(config, name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
+        model = cls(**{name: config.value(name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
         model.config_, model.trials_ = config, ()
         model.classes_ = np.asarray(file.classes)
         model.n_features_in_ = file.num_features

@@ -50,23 +50,23 @@ def test_from_raw_files_to_a_result(tiny_files: Path, name: str, models: list[st
     assert all(len(cell.values) == 2 and cell.not_finite == 0 and cell.published for cell in trained)
     whole = 1 if name == "ppi" else 100
     assert all(0 <= value <= whole for cell in trained for value in cell.values)
-    assert set(table.not_run) <= set(result.models)
+    assert {row.key for row in table.rows if not row.is_run} <= set(result.models)
 
 
 def test_the_appendix_models() -> None:
     widths = {
-        cell.model: cell.spec.base
+        cell.model: cell.candidates.base
         for name in ("ppi", "ogbn-arxiv")
         for cell in make_cells(load_table(name), "paper", EFFORT, Selection())
     }
-    ppi = widths["pgnn-1.5-512"]
-    assert (ppi.model, ppi.p, ppi.hidden, ppi.mu, ppi.K, ppi.layers, ppi.mlp_layers) == (
-        "deep-pgnn", 1.5, 512, 0.01, 1, 3, 1,
-    )  # fmt: skip
-    assert (widths["gat-4-heads"].heads, widths["gat-4-heads"].hidden) == (4, 256)
-    arxiv = widths["pgnn-3.0"]
+    assert widths["pgnn-1.5-512"].model == "deep-pgnn"
+    ppi = widths["pgnn-1.5-512"].parameters
+    assert (ppi.p, ppi.hidden, ppi.mu, ppi.K, ppi.layers, ppi.mlp_layers) == (1.5, 512, 0.01, 1, 3, 1)
+    heads = widths["gat-4-heads"].parameters
+    assert (heads.heads, heads.hidden) == (4, 256)
+    arxiv = widths["pgnn-3.0"].parameters
     assert (arxiv.p, arxiv.hidden, arxiv.mu, arxiv.K, arxiv.layers, arxiv.residual) == (
         3.0, 256, 0.5, 2, 3, False,
     )  # fmt: skip
-    deep = widths["pgnn-3.0+residual-6+cs"]
+    deep = widths["pgnn-3.0+residual-6+cs"].parameters
     assert (deep.layers, deep.residual) == (6, True)

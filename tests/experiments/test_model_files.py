@@ -8,9 +8,10 @@ import pytest
 
 from plap.errors import InputError
 from plap.experiments import execution
-from plap.experiments.model_files import ModelFile, spec_of_file
+from plap.experiments.model_files import ModelFile, load_model_file
+from plap.experiments.rows import find_candidates, parse_row
 from plap.experiments.runs import Job, Record, Setting
-from plap.training import find_model
+from plap.models import find_model
 
 OWN_LAYER = """
 import torch
@@ -52,7 +53,8 @@ FAILING = CONSTANT.replace("return self.value", "raise ValueError('no such luck'
 
 
 def train(file: ModelFile) -> list[Record]:
-    config = next(iter(spec_of_file(file).configs()))
+    row = parse_row("mine", {"file": "nowhere.py"})
+    config = next(iter(find_candidates(row, file).configs()))
     records: list[Record] = []
     setting = Setting("sound", "csbm:phi=0.8,n=60,f=8,seed=0", "dense")
     execution.execute(Job(setting, "mine", file, (config,)), records.append)
@@ -72,7 +74,7 @@ def test_a_file_does_not_replace_a_model_of_plap() -> None:
     assert find_model("gcn") is before
     assert record.run.config.model == file.registered_name
     other = ModelFile("other/gcn.py", OWN_LAYER)
-    assert spec_of_file(other).base.model != file.registered_name
+    assert load_model_file(other).kind.name != file.registered_name
 
 
 def test_an_error_in_training_is_a_sentence_that_names_the_line() -> None:
@@ -91,7 +93,10 @@ def test_an_error_in_training_is_a_sentence_that_names_the_line() -> None:
         ("GRID = 5", "GRID must be a dictionary, not 5"),
         ("GRID = {'lr': []}", "GRID has no value for 'lr'"),
         ("GRID = {'lr': ['a']}", "lr must be a positive number, not 'a'"),
-        ("GRID = {'rate': [1]}", "'rate' is no setting of a run"),
+        ("GRID = {'rate': [1]}", "grid names 'rate', which is neither a parameter of the model"),
+        ("FIXED = {'rate': 1}", "has no field 'rate': the model's are hidden, dropout"),
+        ("FIXED = {'seed': 1}", "FIXED cannot have 'seed', which the table decides"),
+        ("PARAMETERS = dict", "parameters must be a dataclass derived from plap.models.Parameters"),
         ("FIXED = {'hidden': 0}", "hidden"),
         ("TAKES = 'adjacency'", "takes must be graph or edge_index"),
         ("import sys; sys.exit()", "cannot be run: SystemExit"),
@@ -101,5 +106,5 @@ def test_mistakes(tmp_path: Path, code: str, words: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(f"{CONSTANT}\n{code}\n")
     with pytest.raises(InputError, match=r"mine\.py") as caught:
-        spec_of_file(ModelFile.read(path))
+        load_model_file(ModelFile.read(path))
     assert words in str(caught.value)

@@ -58,8 +58,9 @@ def test_missing_runs_in_their_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "other",
     [
-        lambda run: replace(run, config=replace(run.config, lr=0.02)),
-        lambda run: replace(run, model="other"),
+        lambda run: replace(run, config=run.config.with_values(lr=0.02)),
+        lambda run: replace(run, config=run.config.with_values(hidden=3)),
+        lambda run: replace(run, setting=replace(run.setting, correct_and_smooth=True)),
         lambda run: replace(run, code_digest="changed"),
         lambda run: replace(run, setting=replace(run.setting, protocol="paper")),
         lambda run: replace(run, setting=replace(run.setting, split="sparse")),
@@ -71,7 +72,7 @@ def test_runs_that_differ_in_anything_have_different_keys(other: object) -> None
     run = record().run
     assert callable(other)
     assert other(run).key != run.key
-    assert replace(run).key == run.key
+    assert replace(run, model="called otherwise").key == run.key
 
 
 def test_what_is_no_store(tmp_path: Path) -> None:

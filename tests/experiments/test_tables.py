@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from plap.errors import InputError
-from plap.experiments.models import find_model_spec
 from plap.experiments.own_files import files_digest
 from plap.experiments.published import published_tables
+from plap.experiments.rows import find_candidates, find_row
 from plap.experiments.tables import load_table, table_names
+from plap.models import model_names
 from tiny_experiments import write_tiny_table
 
 
@@ -29,7 +30,7 @@ def test_a_table_of_the_paper_has_the_published_rows_and_columns(name: str) -> N
 def test_own_table(tmp_path: Path) -> None:
     table = load_table(str(write_tiny_table(tmp_path)))
     assert table.models == ("mlp", "two_hop")
-    assert table.model_files == {"two_hop": tmp_path / "two_hop.py"}
+    assert [row.file for row in table.rows] == [None, tmp_path / "two_hop.py"]
     assert (table.protocol, table.published, table.families) == ("sound", None, (("mlp", "two_hop"),))
 
 
@@ -65,7 +66,16 @@ PLAIN = 'models = ["mlp"]\ndatasets = ["texas"]\n'
         (f"{PLAIN}families = 3", "families must be a list, not 3"),
         (f'{PLAIN}families = ["mlp"]', "families must be a list of lists of models, not of 'mlp'"),
         (f'{PLAIN}families = [["mlpp"]]', "families names 'mlpp', which is no row: mlp"),
-        (f'{PLAIN}not_run = ["gat"]', "not_run names 'gat', which is no row: mlp"),
+        (f"{PLAIN}rows = 3", "rows must be a table of rows, not 3"),
+        (f"{PLAIN}[rows]\nmlp = 3", "rows.mlp must be a table of fields, not 3"),
+        (f'{PLAIN}[rows]\nmlp = {{ model = "mpl" }}', "rows.mlp: model must be one of pgnn, mlp"),
+        (f'{PLAIN}[rows]\nmlp = {{ model = "mlp", p = 2 }}', "rows.mlp: mlp has no field 'p'"),
+        (f'{PLAIN}[rows]\nmlp = {{ model = "mlp", hidden = 0 }}', "rows.mlp: hidden must be an integer"),
+        (f'{PLAIN}[rows]\nmlp = {{ model = "mlp", label = 3 }}', "rows.mlp: label must be text, not 3"),
+        (f'{PLAIN}[rows]\nmlp = {{ model = "mlp", file = "a.py" }}', "a model or a file, not both"),
+        (f'{PLAIN}[rows]\nmlp = {{ label = "MLP", p = 3 }}', "has a label and nothing else"),
+        ('models = ["gatt"]\ndatasets = ["texas"]', "no row named 'gatt': did you mean gat"),
+        ('models = ["pgnn-1.7"]\ndatasets = ["texas"]', "defined by the table's [rows], with its model"),
         ('models = ["gcn", "gcn.py"]\ndatasets = ["texas"]', "two rows of models would be called 'gcn'"),
     ],
 )
@@ -100,16 +110,26 @@ def test_unknown_tables() -> None:
      ("pgnn-1.0", 180), ("pgnn-2.5", 180), ("gcn+pgnn-1.5", 120), ("jknet+pgnn-1.5", 480)],
 )  # fmt: skip
 def test_the_grids_of_the_appendix(model: str, full: int) -> None:
-    spec = find_model_spec(model)
-    configs = spec.configs()
+    found = find_candidates(find_row(model))
+    configs = found.configs()
     assert len(set(configs)) == len(configs) == full
-    assert set(spec.configs("small")) <= set(configs)
+    assert set(found.configs("small")) <= set(configs)
     assert all(config.max_epochs == 1000 and config.patience == 200 for config in configs)
 
 
-def test_rows_with_a_p() -> None:
-    assert find_model_spec("pgnn-1.5").base.p == 1.5
-    with pytest.raises(InputError, match="p must be a number of at least 1"):
-        find_model_spec("pgnn-0.5")
-    with pytest.raises(InputError, match="there is no model named 'gatt': did you mean gat"):
-        find_model_spec("gatt")
+def test_what_a_row_fixes_is_not_searched(tmp_path: Path) -> None:
+    text = (
+        'datasets = ["texas"]\n[rows]\nmine = { model = "pgnn", p = 1.7, mu = 3, lr = 0.02, label = "M" }\n'
+    )
+    (row,) = load_table(str(write_tiny_table(tmp_path, text))).rows
+    assert (row.key, row.label) == ("mine", "M")
+    found = find_candidates(row)
+    assert set(found.grid) == {"dropout", "K", "weight_decay"}
+    assert (found.base.parameters.p, found.base.parameters.mu, found.base.lr) == (1.7, 3.0, 0.02)
+    assert {config.lr for config in found.configs("small")} == {0.02}
+
+
+def test_every_model_is_a_row() -> None:
+    for name in model_names():
+        assert find_candidates(find_row(name)).configs()
+    assert find_candidates(find_row("pgnn-1.5")).base.parameters.p == 1.5

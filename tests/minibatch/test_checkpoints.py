@@ -117,7 +117,7 @@ def test_a_checkpoint_of_something_else_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run"
     interrupted(path)
     with pytest.raises(InputError, match="belongs to other data, another split or other settings"):
-        train_in_pieces(worker.pieces(), replace(worker.CONFIG, mu=0.2), checkpoint=Checkpoint(path))
+        train_in_pieces(worker.pieces(), worker.CONFIG.with_values(mu=0.2), checkpoint=Checkpoint(path))
 
 
 @pytest.mark.parametrize("harm", ["cut short", "a bit turned", "not ours", "empty"])

@@ -15,7 +15,8 @@ from plap.minibatch.forward import logits_of
 from plap.minibatch.objective import node_losses, tally
 from plap.minibatch.pieces import Piece
 from plap.minibatch.steps import PieceLoss
-from plap.training import RunConfig, build_module, find_model
+from plap.models import find_model
+from plap.training import RunConfig, build_module
 
 META = torch.device("meta")
 PIECES = worker.pieces()
@@ -27,7 +28,7 @@ def piece() -> Piece:
 
 @pytest.mark.parametrize("model", ["pgnn", "mlp"])
 def test_a_step_on_another_device(model: str) -> None:
-    config = RunConfig(model=model, p=1.5)
+    config = RunConfig(model)
     module = build_module(config, PIECES.x.shape[1], PIECES.num_classes).to(META)
     there = piece()
     kind = find_model(model)

@@ -11,18 +11,19 @@ from torch.nn.functional import elu
 from torch_geometric.nn import GATConv, GCNConv, GraphConv, SAGEConv
 
 import problems
+import tiny_training
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.minibatch import Pieces, train_in_pieces
 from plap.minibatch.forward import halo_of, logits_of
 from plap.minibatch.pieces import Halo
-from plap.training import ModelKind, RunConfig, build_module, catalogue, find_model, register_model
-from tiny_training import Masks
+from plap.models import ModelKind, Parameters, find_model, register_model, registry
+from plap.training import RunConfig, build_module
 
 GRAPH = problems.grid(14, 14)
 X = problems.features(196, 5).float()
 Y = (X[:, 0] > 0).long()
-SPLIT = Masks(torch.arange(196) % 3 == 0, torch.arange(196) % 3 == 1)
+SPLIT = tiny_training.Masks(torch.arange(196) % 3 == 0, torch.arange(196) % 3 == 1)
 BANDS = torch.arange(196) // 49
 
 
@@ -47,7 +48,7 @@ class TwoWeightedLayers(TwoLayers):
 
 @pytest.fixture(autouse=True)
 def own_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "_KINDS", dict(catalogue._KINDS))
+    monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
     for name, module, layer in [
         ("own-gat", TwoLayers, GATConv),
         ("own-gcn", TwoLayers, GCNConv),
@@ -56,7 +57,12 @@ def own_models(monkeypatch: pytest.MonkeyPatch) -> None:
         ("weighted-sum", TwoWeightedLayers, GraphConv),
     ]:
         register_model(
-            ModelKind(name, lambda c, i, o, m=module, k=layer: m(k, i, o), takes="edge_index")  # type: ignore[misc]
+            ModelKind(
+                name,
+                Parameters,
+                lambda c, i, o, m=module, k=layer: m(k, i, o),  # type: ignore[misc]
+                takes="edge_index",
+            )
         )
 
 
@@ -94,7 +100,7 @@ def on_the_whole(config: RunConfig, module: torch.nn.Module, cut: Pieces) -> Ten
     ],
 )
 def test_halos_give_what_the_whole_graph_gives(model: str, graph: Graph) -> None:
-    config, cut = RunConfig(model=model, p=1.5, K=2, hidden=8), pieces(graph)
+    config, cut = tiny_training.config(model, p=1.5, K=2, hidden=8), pieces(graph)
     module = build_module(config, 5, 2).eval()
     halo = halo_of(config, module)
     assert halo is not None
@@ -139,6 +145,6 @@ def test_a_piece_is_not_read_back_to_know_whether_it_is_weighted(model: str, gra
     ids=["lazy", "nothing to train", "no weights", "too many classes"],
 )
 def test_a_module_that_cannot_be_trained_is_refused(build: Any, graph: Graph, message: str) -> None:
-    register_model(ModelKind("bad", build, takes="edge_index"))
+    register_model(ModelKind("bad", Parameters, build, takes="edge_index"))
     with pytest.raises(InputError, match=f"model 'bad'.*{message}"):
         train_in_pieces(pieces(graph), RunConfig(model="bad", max_epochs=1))

@@ -11,12 +11,14 @@ import tiny_training
 from plap.data import csbm, split
 from plap.errors import InputError
 from plap.minibatch import EvaluateOn, Pieces, train_in_pieces
-from plap.training import ModelKind, Progress, RunConfig, register_model, train_runs
+from plap.models import ModelKind, Parameters, register_model
+from plap.training import Progress, RunConfig, train_runs
 
 DATA = tiny_training.data(nodes=80)
 EVALUATIONS: tuple[EvaluateOn, EvaluateOn] = ("halos", "whole")
 SPLIT = tiny_training.masks(DATA.y)
-CONFIG = RunConfig(p=1.5, mu=0.1, K=2, hidden=8, max_epochs=6, dropout=0.0)
+VALUES = {"p": 1.5, "mu": 0.1, "K": 2, "hidden": 8, "max_epochs": 6, "dropout": 0.0}
+CONFIG = RunConfig(**VALUES)
 
 
 def in_parts(parts: int = 6, **options: int) -> Pieces:
@@ -27,7 +29,7 @@ def in_parts(parts: int = 6, **options: int) -> Pieces:
 @pytest.mark.parametrize("model", ["pgnn", "gcn"])
 def test_one_piece_is_the_whole_graph(model: str, multilabel: bool) -> None:
     y = tiny_training.multilabel(DATA) if multilabel else DATA.y
-    config = replace(CONFIG, model=model)
+    config = tiny_training.config(model, **VALUES)
     (whole,) = train_runs(DATA.graph, DATA.x, y, [config], SPLIT)
     pieces = Pieces(DATA.graph, DATA.x, y, SPLIT, torch.zeros(80, dtype=torch.int64))
     result = train_in_pieces(pieces, config)
@@ -42,7 +44,7 @@ def test_the_gradient_of_a_step_is_that_of_the_mean_loss_of_all_its_pieces() -> 
     one, many = in_parts(parts_per_batch=6), in_parts(pieces_per_step=6)
     assert [len(step) for step in many.steps(0)] == [6]
     assert sum(share.labelled for share in next(many.steps(0))) == int(SPLIT.train.sum())
-    mlp = replace(CONFIG, model="mlp")  # sees no edges, so that cutting them changes nothing
+    mlp = tiny_training.config("mlp", **VALUES)  # sees no edges, so that cutting them changes nothing
     a, b = train_in_pieces(one, mlp), train_in_pieces(many, mlp)
     torch.testing.assert_close(a.history.train_loss, b.history.train_loss, rtol=1e-5, atol=1e-6)
     for name, value in a.state.items():
@@ -51,14 +53,14 @@ def test_the_gradient_of_a_step_is_that_of_the_mean_loss_of_all_its_pieces() -> 
 
 @pytest.mark.parametrize("model", ["mlp", "pgnn", "gcn", "sgc", "appnp", "gprgnn"])
 def test_halos_and_the_whole_graph_give_the_same_predictions(model: str) -> None:
-    config = replace(CONFIG, model=model, max_epochs=2)
+    config = tiny_training.config(model, **VALUES | {"max_epochs": 2})
     a, b = (train_in_pieces(in_parts(), config, evaluation=on) for on in EVALUATIONS)
     torch.testing.assert_close(a.logits, b.logits, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(a.history.val_loss, b.history.val_loss, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_follows_from_seed_epoch_and_piece() -> None:
-    config = replace(CONFIG, dropout=0.5)
+    config = CONFIG.with_values(dropout=0.5)
     first = train_in_pieces(in_parts(), config)
     torch.rand(3)  # another state of PyTorch's generator
     again = train_in_pieces(in_parts(), config)
@@ -81,8 +83,8 @@ def test_statistics_of_batch_norm_do_not_depend_on_how_a_step_is_cut() -> None:
             out: torch.Tensor = self.lin(self.norm(x))
             return out
 
-    register_model(ModelKind("normed", lambda c, i, o: Normed(i, o)), replace=True)
-    config = replace(CONFIG, model="normed", max_epochs=1)
+    register_model(ModelKind("normed", Parameters, lambda c, i, o: Normed(i, o)), replace=True)
+    config = RunConfig("normed", max_epochs=1)
     x = DATA.x.to_dense()[:1].expand(80, -1) + torch.arange(80).remainder(2).unsqueeze(1)
     part = torch.arange(80) // 2 % 4
     states = [
@@ -142,7 +144,7 @@ def test_what_has_no_meaning_is_refused(options: dict[str, str], problem: str) -
 
 
 def test_a_model_that_does_not_say_how_far_it_sees_is_evaluated_on_the_whole_graph() -> None:
-    config = replace(CONFIG, model="gat", max_epochs=1)
+    config = tiny_training.config("gat", **VALUES | {"max_epochs": 1})
     assert train_in_pieces(in_parts(), config).epochs == 1
     with pytest.raises(InputError, match="how far model 'gat' sees is not known"):
         train_in_pieces(in_parts(), config, evaluation="halos")

@@ -9,7 +9,7 @@ import pytest
 
 import outcome_samples
 from plap.data.registry import BENCHMARKS
-from plap.experiments.names import dataset_lines, dataset_name, model_name
+from plap.experiments.names import dataset_lines, dataset_name
 from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.published import PublishedCell
 from plap.experiments.table_report import table_report
@@ -32,7 +32,7 @@ def changed(result: TableResult, model: str, dataset: str, **fields: object) -> 
 @pytest.mark.parametrize("name", table_names())
 def test_every_model_and_dataset_of_the_paper_has_a_name(name: str) -> None:
     table = load_table(name)
-    models, datasets = [*map(model_name, table.models)], [*map(dataset_name, table.datasets)]
+    models, datasets = [*table.labels.values()], [*map(dataset_name, table.datasets)]
     assert len(set(models)) == len(models)
     assert len(set(datasets)) == len(datasets)
     assert not set(models) & set(table.models)
@@ -48,14 +48,16 @@ def test_every_benchmark_has_a_name() -> None:
     "name", ["my-model", "gcn+mine", "pgnn-x", "+", "", "pgnn-", "MLP", "a/b:c", "my_graph:r=0.5"]
 )
 def test_what_a_user_named_stays(name: str) -> None:
-    assert model_name(name) == name
     assert dataset_name(name) == name
 
 
 def test_names_of_the_longer_rows() -> None:
-    assert model_name("pgnn-2.5-512") == "pGNN p = 2.5, 512 units"
-    assert model_name("gat-1-head") == "GAT 1 head"
-    assert model_name("gcn+residual-8+cs-v2") == "GCN + residual 8 + C&S v2"
+    ppi, arxiv = load_table("ppi").labels, load_table("ogbn-arxiv").labels
+    assert ppi["pgnn-2.5-512"] == "pGNN p = 2.5, 512 units"
+    assert (ppi["gat-1-head"], ppi["gat-4-heads"]) == ("GAT 1 head", "GAT 4 heads")
+    assert arxiv["gcn+residual-8+cs-v2"] == "GCN + residual 8 + C&S v2"
+    assert arxiv["pgnn-2.0+residual-6+cs"] == "pGNN 2.0 + residual 6 + C&S"
+    assert load_table("plug-in-homophilic").labels["jknet+pgnn-1.0"] == "JKNet + pGNN 1.0"
     assert dataset_name("csbm:phi=-1,n=100,r=0.5") == "cSBM φ = −1, n = 100, r = 0.5"
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +9,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import tiny_training as tiny
-from plap.training import RunConfig, build_module, model_names, train_runs
+from plap.models import model_names
+from plap.training import RunConfig, build_module, train_runs
 
 MODELS = model_names()
 
@@ -40,9 +40,10 @@ def plain_loop(
 def test_history_is_that_of_a_plain_loop(model: str) -> None:
     data = tiny.data()
     split = tiny.masks(data.y)
-    config = RunConfig(model=model, p=1.5, K=3, dropout=0.0, alpha=0.2, max_epochs=12, lr=0.03, seed=5)
+    values = {"K": 3, "dropout": 0.0, "max_epochs": 12}
+    config = tiny.config(model, p=1.5, alpha=0.2, lr=0.03, seed=5, **values)
     train, val, _ = plain_loop(config, data, split)
-    beside = replace(config, p=2.5, mu=1.0, lr=0.001, seed=6, alpha=0.7)
+    beside = tiny.config(model, p=2.5, mu=1.0, lr=0.001, seed=6, alpha=0.7, **values)
     result = train_runs(data.graph, data.x, data.y, [beside, config], split, dtype=torch.float64)[1]
     assert result.history.train_loss.tolist() == pytest.approx(train, abs=1e-9)
     assert result.history.val_loss.tolist() == pytest.approx(val, abs=1e-9)
@@ -51,9 +52,9 @@ def test_history_is_that_of_a_plain_loop(model: str) -> None:
 @pytest.mark.parametrize("model", MODELS)
 def test_the_state_loads_into_the_module_and_gives_the_logits(model: str) -> None:
     data = tiny.data()
-    config = RunConfig(model=model, K=3, max_epochs=9, dprate=0.3, seed=2)
+    config = tiny.config(model, K=3, max_epochs=9, dprate=0.3, seed=2)
     result = train_runs(data.graph, data.x, data.y, [config], tiny.masks(data.y), dtype=torch.float64)[0]
-    module = build_module(replace(config, seed=99), data.x.shape[1], 2).double().eval()
+    module = build_module(config.with_values(seed=99), data.x.shape[1], 2).double().eval()
     module.load_state_dict(result.state)
     torch.testing.assert_close(module(data.x.double(), data.graph), result.logits)
 
@@ -64,7 +65,7 @@ def test_sparse_features_train_as_dense_ones(model: str) -> None:
     x = data.x.clone()
     x[x.abs() < 0.5] = 0
     rate = 0.0 if model == "gat" else 0.5  # gat drops features, and draws for those that are stored
-    config = RunConfig(model=model, max_epochs=6, dropout=rate)
+    config = tiny.config(model, max_epochs=6, dropout=rate)
     split = tiny.masks(data.y)
     dense = train_runs(data.graph, x, data.y, [config], split, dtype=torch.float64)[0]
     sparse = train_runs(data.graph, x.to_sparse_csr(), data.y, [config], split, dtype=torch.float64)[0]
@@ -77,6 +78,6 @@ def test_sparse_features_train_as_dense_ones(model: str) -> None:
 def test_dropout_is_applied(model: str, field: str) -> None:
     data = tiny.data()
     off = RunConfig(model=model, dropout=0.0, max_epochs=3, weight_decay=0.0)
-    on = replace(off, **{field: 0.5})  # type: ignore[arg-type]
+    on = off.with_values(**{field: 0.5})
     first, second = train_runs(data.graph, data.x, data.y, [off, on], tiny.masks(data.y))
     assert not torch.allclose(first.history.train_loss, second.history.train_loss)

@@ -11,7 +11,8 @@ import plap
 import tiny_training as tiny
 from plap.kernels import fused_op
 from plap.kernels.activations import KEEP_ALL, KEEP_NONE, sparsest
-from plap.training import Progress, RunConfig, RunResult, find_model, model_names, train_runs
+from plap.models import find_model, model_names
+from plap.training import Progress, RunConfig, RunResult, train_runs
 from plap.training.batches import make_batches, run_bytes
 
 STACKED = [name for name in model_names() if find_model(name).stacked]
@@ -21,8 +22,8 @@ LIMITS = {"max_epochs": 25, "patience": 8}
 def thirty_two(model: str) -> list[RunConfig]:
     """Runs that differ in everything a batch allows."""
     return [
-        RunConfig(
-            model=model, K=3, hidden=8, p=(1.0, 1.5, 2.0, 2.5)[k % 4], mu=(0.01, 0.1, 10.0)[k % 3],
+        tiny.config(
+            model, K=3, hidden=8, p=(1.0, 1.5, 2.0, 2.5)[k % 4], mu=(0.01, 0.1, 10.0)[k % 3],
             lr=(0.001, 0.01, 0.05)[k % 3], weight_decay=(0.0, 5e-4)[k % 2], dropout=(0.1, 0.5, 0.8)[k % 3],
             dprate=(0.0, 0.5)[k % 2], alpha=(0.1, 0.5)[k % 2], seed=k, stop_by=("accuracy", "loss")[k % 2],
             max_epochs=LIMITS["max_epochs"], patience=LIMITS["patience"],
@@ -137,7 +138,9 @@ def test_a_budget_below_one_run_recomputes_activations_and_changes_nothing(
     assert keeps_some == {sparsest(10)}
     assert torch.equal(usual.logits, lean.logits)
     assert torch.equal(usual.history.val_loss, lean.history.val_loss)
-    with pytest.raises(plap.InputError, match="hidden = 16 and K = 10 on 60 nodes needs at least") as refusal:
+    with pytest.raises(
+        plap.InputError, match="16 hidden units and K = 10 on 60 nodes needs at least"
+    ) as refusal:
         train(1000)
     least = str(refusal.value).rpartition("at least ")[2]
     assert train(least)[1] == {sparsest(10)}

@@ -47,7 +47,7 @@ def test_rungs_get_shorter_lists_of_longer_runs() -> None:
 def test_the_winner_is_the_best_of_the_last_rung() -> None:
     last = [trial for trial in RESULT.trials if trial.rung == 2]
     assert RESULT.best in {replace(trial.config, seed=0) for trial in last}
-    assert (RESULT.best.max_epochs, RESULT.best.patience, RESULT.best.hidden) == (150, 120, 8)
+    assert (RESULT.best.max_epochs, RESULT.best.patience, RESULT.best.value("hidden")) == (150, 120, 8)
     first = [trial for trial in RESULT.trials if trial.rung == 0]
     best = max(first, key=lambda trial: (trial.val_score, -trial.val_loss))
     survivors = {replace(trial.config, max_epochs=100) for trial in RESULT.trials if trial.rung == 1}
@@ -62,7 +62,7 @@ def test_another_seed_tries_something_else() -> None:
 
 def test_every_p_gets_its_turn() -> None:
     drawn = SearchSpace().draw(10, seed=0)
-    counts = [sum(config.p == p for config in drawn) for p in (1.0, 1.5, 2.0, 2.5)]
+    counts = [sum(config.parameters.p == p for config in drawn) for p in (1.0, 1.5, 2.0, 2.5)]
     assert sorted(counts) == [2, 2, 3, 3]
     assert len(set(drawn)) == 10
 

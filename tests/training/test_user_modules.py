@@ -13,17 +13,8 @@ from torch_geometric.nn import GCN, GCNConv
 
 import tiny_training as tiny
 from plap import Graph, InputError
-from plap.training import (
-    ModelKind,
-    RunConfig,
-    RunResult,
-    build_module,
-    catalogue,
-    find_model,
-    model_names,
-    register_model,
-    train_runs,
-)
+from plap.models import ModelKind, Parameters, find_model, model_names, register_model, registry
+from plap.training import RunConfig, RunResult, build_module, train_runs
 
 DATA = tiny.data()
 SPLIT = tiny.masks(DATA.y)
@@ -31,7 +22,7 @@ SPLIT = tiny.masks(DATA.y)
 
 @pytest.fixture(autouse=True)
 def own_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalogue, "_KINDS", dict(catalogue._KINDS))
+    monkeypatch.setattr(registry, "_KINDS", dict(registry._KINDS))
 
 
 def train(*configs: RunConfig, graph: Graph = DATA.graph, **options: Any) -> list[RunResult]:
@@ -73,8 +64,8 @@ class Odd(torch.nn.Module):
 def register_odd() -> None:
     kind = ModelKind(
         "odd",
+        tiny.HiddenAndDropout,
         lambda c, i, o: Odd(i, c.hidden, o, c.dropout),
-        uses=("hidden", "dropout"),
         takes="edge_index",
     )
     register_model(kind)
@@ -144,8 +135,8 @@ def test_the_same_alone_beside_others_and_again() -> None:
 @pytest.mark.parametrize("model", [name for name in model_names() if not find_model(name).stacked])
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_plaps_own_modules_too(model: str, rate: float) -> None:
-    config = RunConfig(model=model, K=2, max_epochs=6, dropout=rate, seed=3)
-    other = RunConfig(model=model, K=3, max_epochs=3, dropout=rate, seed=4)
+    config = tiny.config(model, K=2, max_epochs=6, dropout=rate, seed=3)
+    other = tiny.config(model, K=3, max_epochs=3, dropout=rate, seed=4)
     assert_equal(train(other, config)[1], train(config)[0])
 
 
@@ -158,7 +149,7 @@ def test_dropout_differs_from_epoch_to_epoch_and_by_seed() -> None:
                 seen.append(dropout(torch.ones(50), 0.5))
             return super().forward(x)
 
-    register_model(ModelKind("watched", lambda c, i, o: Watched(i, o)))
+    register_model(ModelKind("watched", Parameters, lambda c, i, o: Watched(i, o)))
     train(RunConfig(model="watched", max_epochs=3), RunConfig(model="watched", max_epochs=3, seed=1))
     assert len({tuple(mask.tolist()) for mask in seen}) == 6
 
@@ -179,7 +170,7 @@ def poisoned() -> str:
             result: Tensor = self.lin(self.norm(factor * x))
             return result
 
-    register_model(ModelKind("poisoned", lambda c, i, o: Poisoned(i, o)))
+    register_model(ModelKind("poisoned", Parameters, lambda c, i, o: Poisoned(i, o)))
     return "poisoned"
 
 
@@ -202,7 +193,7 @@ def test_sparse_features_are_passed_as_the_kind_asks(sparse: bool) -> None:
             layouts.add(x.layout)
             return super().forward(x.to_dense() if sparse else x)
 
-    register_model(ModelKind("watched", lambda c, i, o: Watched(i, o), sparse_features=sparse))
+    register_model(ModelKind("watched", Parameters, lambda c, i, o: Watched(i, o), sparse_features=sparse))
     config = RunConfig(model="watched", max_epochs=5)
     result = train_runs(DATA.graph, DATA.x.to_sparse_csr(), DATA.y, [config], SPLIT)[0]
     assert layouts == {torch.sparse_csr if sparse else torch.strided}
@@ -211,7 +202,12 @@ def test_sparse_features_are_passed_as_the_kind_asks(sparse: bool) -> None:
 
 def test_pygs_models_train_and_learn() -> None:
     register_model(
-        ModelKind("pyg", lambda c, i, o: GCN(i, c.hidden, 2, o, c.dropout, norm="batch"), takes="edge_index")
+        ModelKind(
+            "pyg",
+            tiny.HiddenAndDropout,
+            lambda c, i, o: GCN(i, c.hidden, 2, o, c.dropout, norm="batch"),
+            takes="edge_index",
+        )
     )
     result = train(RunConfig(model="pyg", max_epochs=60, lr=0.05))[0]
     assert result.history.train_loss[-1] < 0.5 * result.history.train_loss[0]
@@ -233,34 +229,8 @@ class WithoutWeights(Linear):
     ],
 )
 def test_a_module_that_cannot_be_trained_is_refused(build: Any, message: str) -> None:
-    register_model(ModelKind("bad", build, takes="edge_index"))
+    register_model(ModelKind("bad", Parameters, build, takes="edge_index"))
     pairs = DATA.graph.edge_index
     weighted = Graph.from_edge_index(pairs, torch.full((pairs.shape[1],), 2.0), 60)
     with pytest.raises(InputError, match=f"model 'bad'.*{message}"):
         train(RunConfig(model="bad"), graph=weighted)
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ({"name": ""}, "name must be"),
-        ({"name": "gcn"}, "a model 'gcn' already"),
-        ({"uses": ("width",)}, "uses 'width', which a run's configuration does not have"),
-        ({"dropout_fields": ("rate",)}, "uses 'rate'"),
-        ({"uses": "hidden"}, "must be tuples of names"),
-        ({"takes": "adjacency"}, "takes must be"),
-    ],
-)
-def test_a_kind_that_makes_no_sense_is_refused(kind: dict[str, Any], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        register_model(ModelKind(**{"name": "new", "build": lambda c, i, o: Linear(i, o), **kind}))
-
-
-def test_a_name_can_be_given_away_and_a_wrong_one_gets_a_hint() -> None:
-    kind = ModelKind("gcn", lambda c, i, o: Linear(i, o))
-    register_model(kind, replace=True)
-    assert find_model("gcn") is kind
-    with pytest.raises(InputError, match=r"one of pgnn, mlp, .*, not 'gprgn' \(did you mean 'gprgnn'\?\)"):
-        RunConfig(model="gprgn")
-    with pytest.raises(InputError, match="a ModelKind, not as Linear"):
-        register_model(Linear(1, 1))  # type: ignore[arg-type]

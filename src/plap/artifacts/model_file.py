@@ -16,7 +16,9 @@ from plap.artifacts.plain import plain
 from plap.errors import InputError
 
 FORMAT = "plap-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+_NOT_IN_PGNN = ("alpha", "dprate", "heads", "layers", "mlp_layers", "residual")
+"""Fields that the configuration of every model had in version 1, in which all models on disk are pGNNs."""
 
 State = Mapping[str, Tensor]
 
@@ -147,8 +149,8 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         _refuse(path, "it was not written by plap")
     version = header.get("format_version")
-    if version != FORMAT_VERSION:
-        _refuse(path, f"it has format version {version!r}, and this plap reads {FORMAT_VERSION}")
+    if version not in (1, FORMAT_VERSION):
+        _refuse(path, f"it has format version {version!r}, and this plap reads 1 and {FORMAT_VERSION}")
     for name, kind in _FIELDS.items():
         if name not in header:
             _refuse(path, f"the key {name!r} is missing")
@@ -156,6 +158,8 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
             _refuse(path, f"the key {name!r} holds {type(header[name]).__name__}")
     if header["sha256"] != _self_digest(header):
         _refuse(path, "it was changed after plap wrote it")
+    if version == 1:
+        header["config"] = {k: value for k, value in header["config"].items() if k not in _NOT_IN_PGNN}
     return header
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -86,7 +85,9 @@ def fit(
         max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
-    replace(settings.base("pgnn"), **settings.fixed)  # refuses what has no meaning before anything is loaded
+    settings.base("pgnn").with_values(
+        **settings.fixed
+    )  # refuses what has no meaning before anything is loaded
 
     def load() -> tuple[GraphData, Split]:
         data = open_graph(graph, nodes=nodes, root=root)

@@ -10,7 +10,8 @@ from zipfile import BadZipFile
 import torch
 
 from plap.data.components import largest_component as keep_largest_component
-from plap.data.contextual_sbm import parse_csbm
+from plap.data.contextual_sbm import csbm_of
+from plap.data.dataset_name import DatasetName
 from plap.data.features import compact
 from plap.data.files import locate, stage
 from plap.data.graph_data import GraphData, Provenance
@@ -71,9 +72,9 @@ def load(
     """
     if not isinstance(name, str):
         raise InputError(f"the name of a benchmark must be a string, not {name!r}")
-    family, _, arguments = name.strip().partition(":")
-    if family.lower() == "csbm":
-        data = parse_csbm(arguments)
+    asked = DatasetName.parse(name)
+    if asked.is_csbm:
+        data = csbm_of(asked)
         return keep_largest_component(data) if largest_component else data
     return load_benchmark(find(name), root, largest_component=largest_component)
 

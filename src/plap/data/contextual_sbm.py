@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from plap.data.dataset_name import DatasetName
 from plap.data.graph_data import GraphData, Provenance
 from plap.data.pairs import sample_distinct, unrank_pairs
 from plap.data.seeds import generator
@@ -135,17 +136,16 @@ def _check(phi: float, n: int, f: int, d: float, epsilon: float) -> None:
         raise InputError(f"csbm: d must be positive and epsilon at least 0, not {d} and {epsilon}")
 
 
-def parse_csbm(text: str) -> GraphData:
-    """Make the cSBM that ``text`` describes, such as ``phi=-0.5,n=1000``.
+def csbm_of(name: DatasetName) -> GraphData:
+    """Make the cSBM that a name such as ``csbm:phi=-0.5,n=1000`` describes.
 
     Examples
     --------
-    >>> parse_csbm("phi=1, n=10, f=3, d=2, epsilon=0.5").graph.num_nodes
+    >>> csbm_of(DatasetName.parse("csbm:phi=1, n=10, f=3, d=2, epsilon=0.5")).graph.num_nodes
     10
     """
     arguments: dict[str, Any] = {}
-    for item in filter(None, (item.strip() for item in text.split(","))):
-        key, _, value = (part.strip() for part in item.partition("="))
+    for key, value in name.parameters:
         if key not in _KEYS:
             close = difflib.get_close_matches(key, _KEYS, n=1)
             hint = f"did you mean {close[0]}?" if close else f"it takes {', '.join(_KEYS)}"

@@ -26,7 +26,7 @@ def assemble(
     """What the store has of a table's wanted cells; rows and columns without one are left out."""
     problems = problems or {}
     planned = {(plan.model, plan.dataset): plan for plan in cells}
-    shown = {model for model, _ in planned} | set(table.not_run)
+    shown = {model for model, _ in planned} | {row.key for row in table.rows if not row.is_run}
     models = tuple(model for model in table.models if model in shown)
     datasets = tuple(name for name in table.datasets if any(name == other for _, other in planned))
     found = {
@@ -58,6 +58,7 @@ def assemble(
         ),
         notes=table.published.notes if table.published else (),
         curve=table.curve,
+        labels=table.labels,
     )
 
 
@@ -86,7 +87,7 @@ class _Found:
             totals=tuple(record.seconds for record in records) if timed else (),
             config=_settings(plan, self.chosen) if self.final and self.chosen else None,
             tried=max(len(self.search), 1 if self.final else 0),
-            grid=len(plan.spec.configs()),
+            grid=len(plan.candidates.configs()),
             seconds=sum(record.seconds for record in {id(record): record for record in every}.values()),
             not_finite=sum(not record.finite for record in every),
             published=_published(table, plan.model, plan.dataset),
@@ -105,7 +106,7 @@ def _published(table: Table, model: str, dataset: str) -> PublishedCell | None:
 
 def _settings(plan: CellPlan, config: RunConfig) -> dict[str, object]:
     """The fields that the search could choose."""
-    return {name: getattr(config, name) for name in plan.spec.grid}
+    return {name: config.value(name) for name in plan.candidates.grid}
 
 
 def _unit(table: Table, records: Sequence[Record]) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor
 from plap.artifacts.digests import features_digest
 from plap.data import GraphData, Split
 from plap.errors import InputError
-from plap.experiments.model_files import spec_of_file
+from plap.experiments.model_files import load_model_file
 from plap.experiments.protocol import find_protocol
 from plap.experiments.runs import Job, Record, Run, pack_history
 from plap.nn import correct_and_smooth
@@ -58,7 +58,7 @@ def _sentence(job: Job, error: Exception) -> str:
 
 def _execute(job: Job, emit: Emit) -> None:
     if job.model_file is not None:
-        spec_of_file(job.model_file)
+        load_model_file(job.model_file)
     protocol = find_protocol(job.setting.protocol)
 
     def drawn(config: RunConfig) -> int:
@@ -112,7 +112,7 @@ def _train_together(
 ) -> None:
     def finished(index: int, result: RunResult) -> None:
         config, parts = members[index]
-        scores = _corrected(result, data, parts) if job.correct_and_smooth else result.logits
+        scores = _corrected(result, data, parts) if job.setting.correct_and_smooth else result.logits
         emit(_record(job.run(config), result, scores, data, parts, digest))
 
     train_runs(

@@ -14,7 +14,7 @@ from multiprocessing.context import SpawnProcess
 
 from plap.errors import InputError
 from plap.experiments.executors import MOST_ATTEMPTS, Completed, Event, Failed, Finished, lost
-from plap.experiments.runs import Job, Record
+from plap.experiments.runs import Job, PackedJob, Record
 from plap.training import RunConfig
 
 _Message = tuple[str, object]
@@ -71,7 +71,7 @@ class LocalProcesses:
                 self._workers.append(worker)
                 worker.process.start()
             worker.job, worker.ended = job, set()
-            worker.connection.send(job)
+            worker.connection.send(job.pack())
 
     def _free(self) -> _Worker | None:
         for worker in self._workers:
@@ -133,7 +133,7 @@ def _work(connection: Connection, threads: int) -> None:
     from plap.experiments.execution import TrainingError, execute  # noqa: PLC0415
 
     torch.set_num_threads(threads)
-    jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+    jobs: queue.SimpleQueue[PackedJob] = queue.SimpleQueue()
 
     def listen() -> None:
         try:
@@ -152,7 +152,7 @@ def _work(connection: Connection, threads: int) -> None:
     while True:
         job = jobs.get()
         try:
-            execute(job, lambda record: say(("record", record)))
+            execute(job.unpack(), lambda record: say(("record", record)))
         except InputError as error:
             say(("failed", (str(error), "")))
         except TrainingError as error:

@@ -6,15 +6,15 @@ import hashlib
 import linecache
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from plap.errors import InputError
-from plap.experiments.models import ModelSpec
-from plap.training import ModelKind, RunConfig, register_model
+from plap.models import ModelKind, Parameters, integer, register_model, share
+from plap.training import RunConfig
 
 
 @dataclass(frozen=True)
@@ -46,30 +46,59 @@ class ModelFile:
             raise InputError(f"{path} is not a text file ({error.reason})") from None
 
 
+@dataclass(frozen=True)
+class HiddenAndDropout(Parameters):
+    """Parameters of a file that does not define its own."""
+
+    hidden: int = integer(16)
+    """Hidden units."""
+    dropout: float = share(0.5)
+    """Share of the hidden units that is dropped in training."""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """What a file defines."""
+
+    kind: ModelKind[Any]
+    """Registered, with the file's ``GRID`` and ``PARAMETERS``."""
+    fixed: Mapping[str, Any]
+    """The file's ``FIXED``."""
+
+
 @cache
-def spec_of_file(file: ModelFile) -> ModelSpec:
-    """Run the code and register what its ``build`` builds; ``GRID`` and ``FIXED`` are its search space."""
+def load_model_file(file: ModelFile) -> LoadedModel:
+    """Run the code and register the model that it defines.
+
+    ``build(parameters, in_channels, out_channels)`` makes the module. ``PARAMETERS`` is the model's own
+    frozen dataclass, derived from :class:`plap.models.Parameters`; without it there are ``hidden`` and
+    ``dropout``.
+    ``GRID`` names values to search and ``FIXED`` values that stay, of the model's parameters or of training;
+    ``TAKES`` is ``"edge_index"`` or ``"graph"``.
+    """
     module = _run(file)
     build = getattr(module, "build", None)
     if not callable(build):
-        raise InputError(f"{file.path} must define build(config, in_channels, out_channels)")
+        raise InputError(f"{file.path} must define build(parameters, in_channels, out_channels)")
     grid = {name: _values(file, name, value) for name, value in _settings(file, module, "GRID").items()}
     fixed = _settings(file, module, "FIXED")
     try:
-        register_model(
-            ModelKind(
-                file.registered_name,
-                build=build,
-                uses=tuple(sorted(grid.keys() | fixed.keys() | {"hidden", "dropout"})),
-                takes=getattr(module, "TAKES", "edge_index"),
-            ),
-            replace=True,
+        kind = ModelKind(
+            file.registered_name,
+            parameters=getattr(module, "PARAMETERS", HiddenAndDropout),
+            build=build,
+            title=Path(file.path).stem,
+            grid=grid,
+            takes=getattr(module, "TAKES", "edge_index"),
         )
-        spec = ModelSpec(RunConfig(model=file.registered_name, **fixed), grid)
-        spec.configs()  # refuses values that no run can have
+        register_model(kind, replace=True)
+        base = RunConfig(kind.name, **fixed)
+        for name, values in grid.items():
+            for value in values:
+                base.with_values(**{name: value})  # refuses values that no run can have
     except InputError as error:
         raise InputError(f"{file.path}: {error}") from None
-    return spec
+    return LoadedModel(kind, fixed)
 
 
 def _run(file: ModelFile) -> ModuleType:
@@ -92,11 +121,8 @@ def _settings(file: ModelFile, module: ModuleType, name: str) -> dict[str, Any]:
     settings = getattr(module, name, {})
     if not isinstance(settings, Mapping):
         raise InputError(f"{file.path}: {name} must be a dictionary, not {settings!r}")
-    known = {entry.name for entry in fields(RunConfig)} - {"model", "seed"}
-    for unknown in settings.keys() - known:
-        raise InputError(
-            f"{file.path}: {unknown!r} is no setting of a run; there are {', '.join(sorted(known))}"
-        )
+    for name_of_table in settings.keys() & {"model", "parameters", "seed"}:
+        raise InputError(f"{file.path}: {name} cannot have {name_of_table!r}, which the table decides")
     return dict(settings)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -88,6 +88,12 @@ class TableResult:
     notes: tuple[str, ...] = ()
     """What the published table's notes say."""
     curve: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """What a reader calls the rows that are not called by their key."""
+
+    def label(self, model: str) -> str:
+        """What a reader calls a row."""
+        return self.labels.get(model, model)
 
     def cell(self, model: str, dataset: str) -> Cell:
         """The cell of a row and a column."""

@@ -3,32 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
 
+from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
-
-
-def is_path(dataset: str) -> bool:
-    """Whether a dataset is a file or folder; a bare name is a benchmark's, even where a folder is called so.
-
-    Examples
-    --------
-    >>> is_path("texas"), is_path("csbm:phi=0.5"), is_path("./texas:r=0.5")
-    (False, False, True)
-    """
-    return os.sep in dataset or "/" in dataset
-
-
-def bare_name(dataset: str) -> str:
-    """A dataset's name without the folders before it.
-
-    Examples
-    --------
-    >>> bare_name("own/ours:r=0.5")
-    'ours:r=0.5'
-    """
-    return dataset.replace(os.sep, "/").rpartition("/")[2]
 
 
 def files_digest(dataset: str) -> str:
@@ -39,10 +17,9 @@ def files_digest(dataset: str) -> str:
     >>> files_digest("texas")
     ''
     """
-    path = Path(dataset)
-    if not path.exists() and "=" in dataset.rpartition(":")[2]:
-        path = Path(dataset.rpartition(":")[0])
-    if not is_path(dataset) or not path.exists():
+    name = DatasetName.parse(dataset)
+    path = Path(dataset) if Path(dataset).exists() else Path(name.base)
+    if not name.is_path or not path.exists():
         return ""
     files = [path] if path.is_file() else sorted(entry for entry in path.rglob("*") if entry.is_file())
     sha = hashlib.sha256()

@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
-from plap.experiments.model_files import ModelFile, spec_of_file
-from plap.experiments.models import GridName, ModelSpec, find_model_spec
-from plap.experiments.own_files import bare_name, files_digest
+from plap.experiments.model_files import ModelFile
+from plap.experiments.own_files import files_digest
+from plap.experiments.rows import Candidates, GridName, Row, find_candidates
 from plap.experiments.runs import Record, Run, Setting
 from plap.experiments.tables import Table
+from plap.models import find_model
 from plap.training import RunConfig
 
 _BEFORE_A_NAME = re.compile(r",(?=\s*(?:dataset|model)\s*=)")
@@ -92,10 +94,9 @@ class CellPlan:
     dataset: str
     """As the table names it."""
     setting: Setting
-    spec: ModelSpec
+    candidates: Candidates
     effort: Effort
     model_file: ModelFile | None = None
-    hidden: int | None = None
 
     def search(self) -> list[Run]:
         """A run for each configuration of the grid; none where there is nothing to choose."""
@@ -103,7 +104,7 @@ class CellPlan:
         if len(configs) == 1 or self.setting.alone:
             return []
         limit = min(self.effort.search_epochs, self._max_epochs)
-        return [self._run(replace(config, max_epochs=limit, seed=0)) for config in configs]
+        return [self._run(config.with_values(max_epochs=limit, seed=0)) for config in configs]
 
     def final(self, found: Sequence[Record]) -> list[Run]:
         """A run for each seed of the configuration that did best in the search, by validation alone.
@@ -114,7 +115,7 @@ class CellPlan:
         """
         chosen = self.chosen(found)
         return [
-            self._run(replace(chosen, max_epochs=self._max_epochs, seed=seed))
+            self._run(chosen.with_values(max_epochs=self._max_epochs, seed=seed))
             for seed in range(self.effort.runs)
         ]
 
@@ -126,19 +127,17 @@ class CellPlan:
         """
         if not found:
             configs = self._configs()
-            dropping = [config for config in configs if config.dropout > 0]
+            dropping = [c for c in configs if getattr(c.parameters, "dropout", 0) > 0]
             return dropping[0] if self.setting.alone and dropping else configs[0]
         return max(found, key=lambda record: (record.val_score, -record.val_loss)).run.config
 
     @property
     def _max_epochs(self) -> int:
-        return min(self.spec.base.max_epochs, self.effort.max_epochs)
+        return min(self.candidates.base.max_epochs, self.effort.max_epochs)
 
     def _configs(self) -> list[RunConfig]:
-        configs = self.spec.configs(self.effort.grid)
-        if self.hidden is not None and self.spec.base.model != "gat":
-            configs = [replace(config, hidden=self.hidden) for config in configs]
-        return [replace(config, patience=self.effort.patience) for config in configs]
+        configs = self.candidates.configs(self.effort.grid)
+        return [config.with_values(patience=self.effort.patience) for config in configs]
 
     def _run(self, config: RunConfig) -> Run:
         return Run(self.setting, self.model, config, self.model_file.digest if self.model_file else "")
@@ -198,28 +197,33 @@ def _names_of(dataset: str) -> set[str]:
     >>> sorted(_names_of("own/Ours:r=0.5"))
     ['ours', 'ours:r=0.5', 'own/ours', 'own/ours:r=0.5']
     """
-    names = (dataset.casefold(), bare_name(dataset.casefold()))
-    return {*names, *(name.partition(":")[0] for name in names)}
+    name = DatasetName.parse(dataset.casefold())
+    return {dataset.casefold(), str(name.bare), name.base, name.bare.base}
 
 
 def make_cells(table: Table, protocol: str, effort: Effort, selection: Selection) -> list[CellPlan]:
     """The wanted cells of a table, dataset by dataset."""
     selection.check(table)
-    model_files = {model: ModelFile.read(path) for model, path in table.model_files.items()}
-    prefix = f"{table.variant}/" if table.variant else ""
-    found = {
-        model: spec_of_file(model_files[model]) if model in model_files else find_model_spec(prefix + model)
-        for model in table.models
-        if model not in table.not_run
-    }
-    specs = {model: spec.with_small(table.small) for model, spec in found.items()}
-    alone = table.measure == "time"
+    run = [row for row in table.rows if row.is_run]
+    model_files = {row.key: None if row.file is None else ModelFile.read(row.file) for row in run}
+    candidates = {row.key: _candidates(table, row, model_files[row.key]) for row in run}
     cells = []
     for dataset in table.datasets:
-        setting = Setting(protocol, dataset, table.split, alone, files_digest(dataset))
-        cells += [
-            CellPlan(model, dataset, setting, specs[model], effort, model_files.get(model), table.hidden)
-            for model in specs
-            if selection.takes(model, dataset)
-        ]
+        digest = files_digest(dataset)
+        for row in run:
+            if selection.takes(row.key, dataset):
+                setting = Setting(
+                    protocol, dataset, table.split, table.measure == "time", digest, row.correct_and_smooth
+                )
+                file = model_files[row.key]
+                cells.append(CellPlan(row.key, dataset, setting, candidates[row.key], effort, file))
     return cells
+
+
+def _candidates(table: Table, row: Row, file: ModelFile | None) -> Candidates:
+    """What the row's search chooses from in this table."""
+    found = find_candidates(row, file).with_small(table.small)
+    has_hidden = "hidden" in find_model(found.base.model).fields
+    if table.hidden is None or not has_hidden or "hidden" in row.fixed:
+        return found
+    return replace(found, base=found.base.with_values(hidden=table.hidden))

@@ -8,9 +8,9 @@ from functools import lru_cache
 from plap.checks import check_choice
 from plap.data import GraphData, Split, load, perturb_edges, split
 from plap.data.components import largest_component
+from plap.data.dataset_name import DatasetName
 from plap.data.resolve import open_graph
 from plap.errors import InputError
-from plap.experiments.own_files import is_path
 
 _PAPER_SEED = 2021
 
@@ -61,7 +61,7 @@ class Protocol:
 
     def source(self, dataset: str) -> str:
         """The dataset's name as it is opened, without its noise: what must be there for it to run."""
-        base, _ = split_parameters(dataset)
+        base = DatasetName.parse(dataset).base
         return dict(self.renamed).get(base, base)
 
 
@@ -100,10 +100,10 @@ def find_protocol(name: str) -> Protocol:
 
 @lru_cache(maxsize=2)
 def _open(protocol_name: str, dataset: str, seed: int) -> GraphData:
-    protocol = PROTOCOLS[protocol_name]
-    _, parameters = split_parameters(dataset)
-    rate = parameters.pop("r", None)
-    data = _load(protocol_name, _with_seed(protocol.source(dataset), parameters, seed))
+    protocol, asked = PROTOCOLS[protocol_name], DatasetName.parse(dataset)
+    rate = asked.value("r")
+    source = asked.without("r").with_base(protocol.source(dataset))
+    data = _load(protocol_name, str(_with_seed(source, seed)))
     if rate is None:
         return data
     return replace(data, graph=perturb_edges(data.graph, _rate(rate, dataset), seed).graph)
@@ -111,42 +111,22 @@ def _open(protocol_name: str, dataset: str, seed: int) -> GraphData:
 
 @lru_cache(maxsize=2)
 def _load(protocol_name: str, name: str) -> GraphData:
-    data = open_graph(name) if is_path(name) else load(name)
+    data = open_graph(name) if DatasetName.parse(name).is_path else load(name)
     return largest_component(data) if name in PROTOCOLS[protocol_name].largest_components else data
 
 
-def _with_seed(base: str, parameters: dict[str, str], seed: int) -> str:
-    if base == "csbm":
-        parameters = {**parameters, "seed": parameters.get("seed", str(seed))}
-    elif parameters:
-        raise InputError(
-            f"{base} has no parameter {next(iter(parameters))!r}: only r, the share of random edges"
-        )
-    return base + (
-        ":" + ",".join(f"{key}={value}" for key, value in parameters.items()) if parameters else ""
-    )
+def _with_seed(name: DatasetName, seed: int) -> DatasetName:
+    if name.is_csbm:
+        drawn = () if name.value("seed") is not None else (("seed", str(seed)),)
+        return DatasetName(name.base, (*name.parameters, *drawn))
+    for key, _ in name.parameters:
+        raise InputError(f"{name.base} has no parameter {key!r}: only r, the share of random edges")
+    return name
 
 
 def _is_random(dataset: str) -> bool:
-    base, parameters = split_parameters(dataset)
-    return base == "csbm" or "r" in parameters
-
-
-def split_parameters(dataset: str) -> tuple[str, dict[str, str]]:
-    """What stands before the last colon, and the parameters behind it.
-
-    Examples
-    --------
-    >>> split_parameters("csbm:phi=-0.5,n=100")
-    ('csbm', {'phi': '-0.5', 'n': '100'})
-    >>> split_parameters("a:folder/graph")
-    ('a:folder/graph', {})
-    """
-    base, colon, arguments = dataset.rpartition(":")
-    if not colon or "=" not in arguments:
-        return dataset, {}
-    pairs = (entry.partition("=") for entry in arguments.split(",") if entry)
-    return base, {key.strip(): value.strip() for key, _, value in pairs}
+    name = DatasetName.parse(dataset)
+    return name.is_csbm or name.value("r") is not None
 
 
 def _rate(value: str, dataset: str) -> float:

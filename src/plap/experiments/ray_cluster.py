@@ -12,7 +12,7 @@ from typing import Any
 from plap.errors import InputError
 from plap.experiments.execution import TrainingError, stream
 from plap.experiments.executors import MOST_ATTEMPTS, Completed, Event, Failed, Finished, lost
-from plap.experiments.runs import Job, Record
+from plap.experiments.runs import Job, PackedJob, Record
 from plap.training import RunConfig
 
 _IN_FLIGHT_PER_CPU = 2
@@ -52,7 +52,7 @@ class RayCluster:
         try:
             while True:
                 while len(tasks) < room and (job := next_job()) is not None:
-                    tasks[task.remote(job)] = _Task(job)
+                    tasks[task.remote(job.pack())] = _Task(job)
                 if not tasks:
                     return
                 ready, _ = ray.wait(list(tasks), num_returns=1)
@@ -61,7 +61,7 @@ class RayCluster:
                 if not isinstance(event, Finished):
                     del tasks[ready[0]]
                 if event is None:
-                    tasks[task.remote(state.rest())] = state
+                    tasks[task.remote(state.rest().pack())] = state
                 else:
                     yield event
         finally:
@@ -135,8 +135,8 @@ def _failed(job: Job, cause: BaseException) -> Failed:
     return Failed(job, str(cause))
 
 
-def _stream(job: Job) -> Iterator[Record]:
+def _stream(job: PackedJob) -> Iterator[Record]:
     import torch  # noqa: PLC0415
 
     torch.set_num_threads(1)
-    yield from stream(job)
+    yield from stream(job.unpack())

@@ -141,7 +141,6 @@ class _Table:
                 cell.model,
                 cell.model_file,
                 tuple(run.config for run in runs[k : k + size]),
-                cell.spec.correct_and_smooth,
             )
             for k in range(0, len(runs), size)
         ]

@@ -12,10 +12,10 @@ from pathlib import Path
 from types import TracebackType
 
 from plap.errors import InputError
-from plap.experiments.runs import Record, Run, Setting
+from plap.experiments.runs import KEY_VERSION, Record, Run, Setting
+from plap.experiments.store_version_1 import from_version_1
 from plap.training import RunConfig
 
-_VERSION = 1
 _BUSY_SECONDS = 60
 _COLUMNS = {
     "key": "TEXT PRIMARY KEY",
@@ -24,6 +24,7 @@ _COLUMNS = {
     "split": "TEXT NOT NULL",
     "alone": "INTEGER NOT NULL",
     "files_digest": "TEXT NOT NULL",
+    "correct_and_smooth": "INTEGER NOT NULL",
     "model": "TEXT NOT NULL",
     "code_digest": "TEXT NOT NULL",
     "config": "TEXT NOT NULL",
@@ -44,12 +45,9 @@ _COLUMNS = {
 }
 _NAMES = ", ".join(_COLUMNS)
 _OUTCOME = tuple(entry.name for entry in fields(Record) if entry.name not in ("run", "versions"))
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS runs (
-    {", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())}
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS runs_of_cell ON runs (protocol, dataset, split, alone, model);
-"""
+_TABLE = f"CREATE TABLE runs ({', '.join(f'{name} {kind}' for name, kind in _COLUMNS.items())}) WITHOUT ROWID"
+_INDEX = "CREATE INDEX runs_of_cell ON runs (protocol, dataset, split, alone, model)"
+_INSERT = f"INSERT OR IGNORE INTO runs ({_NAMES}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"
 
 
 class Store:
@@ -88,30 +86,55 @@ class Store:
         self._connection.close()
 
     def _prepare(self) -> None:
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in (0, _VERSION):
-            raise InputError(f"{self.path} was written by another version of plap (layout {version})")
-        if version == 0:
-            tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-            if tables and not self._has_runs():
-                raise InputError(f"{self.path} is a database of something else")
+        if self._version() == KEY_VERSION:
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            return
+        self._check_version()
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = NORMAL")
-        self._connection.executescript(_SCHEMA)
-        self._connection.execute(f"PRAGMA user_version = {_VERSION}")
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            if self._check_version() != KEY_VERSION:  # another process may have been faster
+                self._create_or_migrate()
+                self._connection.execute(f"PRAGMA user_version = {KEY_VERSION}")
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
 
-    def _has_runs(self) -> bool:
-        found = self._connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'runs'").fetchone()
-        return found is not None
+    def _version(self) -> int:
+        version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        return version
+
+    def _check_version(self) -> int:
+        """The file's version, refused if this plap cannot read it; 0 is an empty file, or version 1."""
+        version = self._version()
+        if version not in (0, 1, KEY_VERSION):
+            raise InputError(
+                f"{self.path} was written by another version of plap (layout {version}): "
+                "use that version, or another folder"
+            )
+        if version == 0 and self._tables() and "runs" not in self._tables():
+            raise InputError(f"{self.path} is a database of something else")
+        return version
+
+    def _tables(self) -> set[str]:
+        return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")}
+
+    def _create_or_migrate(self) -> None:
+        """Make the table; rows of version 1 keep their results under their new keys."""
+        old: list[sqlite3.Row] = []
+        if "runs" in self._tables():
+            old = self._connection.execute("SELECT * FROM runs ORDER BY key").fetchall()
+            self._connection.execute("DROP TABLE runs")
+        self._connection.execute(_TABLE)
+        self._connection.execute(_INDEX)
+        self._connection.executemany(_INSERT, [from_version_1(dict(row)) for row in old])
 
     def add(self, record: Record) -> bool:
         """Keep a run; False if it was there already."""
-        values = _row(record)
-        marks = ", ".join(f":{name}" for name in _COLUMNS)
         with _explained(self.path):
-            cursor = self._connection.execute(
-                f"INSERT OR IGNORE INTO runs ({_NAMES}) VALUES ({marks})", values
-            )
+            cursor = self._connection.execute(_INSERT, _row(record))
         return cursor.rowcount == 1
 
     def missing(self, runs: Sequence[Run]) -> list[Run]:
@@ -161,7 +184,10 @@ def _row(record: Record) -> dict[str, object]:
 
 
 def _record(row: sqlite3.Row) -> Record:
-    setting = Setting(row["protocol"], row["dataset"], row["split"], bool(row["alone"]), row["files_digest"])
+    setting = Setting(
+        row["protocol"], row["dataset"], row["split"], bool(row["alone"]), row["files_digest"],
+        bool(row["correct_and_smooth"]),
+    )  # fmt: skip
     config = RunConfig.from_dict(json.loads(row["config"]))
     outcome = {name: row[name] for name in _OUTCOME}
     outcome |= {name: _number(row[name]) for name in ("test_score", "val_score", "val_loss")}

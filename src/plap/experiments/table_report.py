@@ -6,9 +6,9 @@ import math
 from decimal import Decimal
 from statistics import fmean
 
-from plap.experiments.names import dataset_lines, dataset_name, model_name, parameter_name
+from plap.data.dataset_name import DatasetName
+from plap.experiments.names import dataset_lines, dataset_name, parameter_name
 from plap.experiments.outcome import Cell, TableResult
-from plap.experiments.protocol import split_parameters
 from plap.experiments.published import PublishedCell
 from plap.reporting.table_content import (
     DatasetColumn,
@@ -41,7 +41,7 @@ def table_report(result: TableResult) -> TableReport:
         unit=result.unit,
         timed=result.measure == "time",
         protocol=result.protocol,
-        models=tuple(ModelRow(model, model_name(model), "pgnn" in model) for model in result.models),
+        models=tuple(ModelRow(model, result.label(model), "pgnn" in model) for model in result.models),
         datasets=tuple(
             DatasetColumn(dataset, *dataset_lines(dataset, result.protocol)) for dataset in result.datasets
         ),
@@ -121,14 +121,13 @@ def _panels(result: TableResult) -> tuple[Panel, ...]:
 
 def _place(dataset: str, parameter: str) -> tuple[str, float | None]:
     """The dataset without its parameter, and the parameter's value."""
-    base, parameters = split_parameters(dataset)
-    value = parameters.pop(parameter, None)
-    rest = ",".join(f"{key}={other}" for key, other in parameters.items())
+    name = DatasetName.parse(dataset)
+    value = name.value(parameter)
     try:
         number = _DEFAULTS.get(parameter) if value is None else float(value)
     except ValueError:
         number = None
-    return f"{base}:{rest}" if rest else base, number
+    return str(name.without(parameter)), number
 
 
 def _panel(result: TableResult, base: str, places: dict[str, float]) -> Panel:
@@ -138,7 +137,7 @@ def _panel(result: TableResult, base: str, places: dict[str, float]) -> Panel:
     for model in result.models:
         cells = [(places[dataset], result.cell(model, dataset)) for dataset in order]
         ours = tuple(_point(at, cell, highest) for at, cell in cells if cell.mean is not None)
-        series.append(Series(model_name(model), ours, _published_points(cells)))
+        series.append(Series(result.label(model), ours, _published_points(cells)))
     return Panel(dataset_name(base, result.protocol), tuple(series))
 
 

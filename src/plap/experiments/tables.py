@@ -11,21 +11,23 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from plap.checks import check_choice, check_integer, did_you_mean
+from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
-from plap.experiments.own_files import is_path
 from plap.experiments.published import PublishedTable, load_published
+from plap.experiments.rows import Row, find_row, parse_row
 
 Measure = Literal["score", "time"]
 _FOLDER = files("plap.experiments") / "tables"
 _FIELDS = {
     "title", "models", "datasets", "families", "split", "runs", "protocol", "measure", "hidden", "published",
-    "curve", "variant", "not_run", "small",
+    "curve", "rows", "small",
 }  # fmt: skip
 _KINDS: dict[str, tuple[type, str]] = {
-    **dict.fromkeys(("title", "published", "curve", "variant"), (str, "text")),
+    **dict.fromkeys(("title", "published", "curve"), (str, "text")),
     **dict.fromkeys(("runs", "hidden"), (int, "an integer of 1 or more")),
-    **dict.fromkeys(("families", "not_run"), (list, "a list")),
+    "families": (list, "a list"),
     "small": (dict, "a table of lists"),
+    "rows": (dict, "a table of rows"),
 }
 
 
@@ -38,8 +40,8 @@ class Table:
 
     name: str
     title: str
-    models: tuple[str, ...]
-    """Names of :mod:`plap.experiments.models`, or of what a Python file of the user's registers."""
+    rows: tuple[Row, ...]
+    """See :mod:`plap.experiments.rows`."""
     datasets: tuple[str, ...]
     """What a :class:`plap.experiments.protocol.Protocol` opens; ``:r=0.5`` makes half of the edges random."""
     families: tuple[tuple[str, ...], ...]
@@ -50,18 +52,22 @@ class Table:
     protocol: str = "sound"
     measure: Measure = "score"
     hidden: int | None = None
-    """Hidden units of all models but GAT, where they are not each model's own."""
+    """Hidden units of all rows that do not fix their own; None: each model's own."""
     published: PublishedTable | None = None
     curve: str | None = None
     """The parameter in the datasets' names (``phi`` or ``r``) that a picture has along its axis."""
     small: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Values that a small grid has in this table, in place of the models' own."""
-    variant: str | None = None
-    """What stands before the rows' names in :mod:`plap.experiments.models`, as in ``arxiv/pgnn-1.0``."""
-    not_run: tuple[str, ...] = ()
-    """Rows of which there is only the published number: others' models that the paper quotes."""
-    model_files: Mapping[str, Path] = field(default_factory=dict)
-    """Python files that define models of the user's, by the row's name."""
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The rows' keys, top to bottom."""
+        return tuple(row.key for row in self.rows)
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """What a reader calls each row, by its key."""
+        return {row.key: row.label for row in self.rows}
 
 
 def table_names() -> tuple[str, ...]:
@@ -116,25 +122,25 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
         ):
             raise InputError(f"{where}: {field_name} must be {said}, not {raw[field_name]!r}")
     published = load_published(raw["published"]) if "published" in raw else None
-    models = _names(raw, "models", where, published.rows if published else None)
+    own = _own_rows(raw.get("rows", {}), folder, where)
+    models = _names(raw, "models", where, published.rows if published else tuple(own))
     datasets = _names(raw, "datasets", where, published.columns if published else None)
-    label_of = {model: Path(model).stem if model.endswith(".py") else model for model in models}
-    rows = tuple(label_of[model] for model in models)
-    if len(set(rows)) < len(rows):
-        twice = next(row for row in rows if rows.count(row) > 1)
+    rows = tuple(_row(model, own, folder, where) for model in models)
+    keys = tuple(row.key for row in rows)
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
         raise InputError(f"{where}: two rows of models would be called {twice!r}")
-    families = raw.get("families", published.families if published else [rows])
+    families = raw.get("families", published.families if published else [keys])
     runs = check_integer(f"{where}: runs", raw.get("runs", 10), 1)
     check_integer(f"{where}: hidden", raw.get("hidden", 1), 1)
-    _check_rows(raw.get("families", []), "families", rows, where)
-    _check_rows([raw.get("not_run", [])], "not_run", rows, where)
+    _check_families(raw.get("families", []), keys, where)
     _check_choice(raw, "measure", get_args(Measure), where)
     _check_choice(raw, "split", ("sparse", "dense", "public"), where)
     _check_choice(raw, "protocol", ("paper", "sound"), where)
     return Table(
         name=name,
         title=raw.get("title", published.caption if published else name),
-        models=rows,
+        rows=rows,
         datasets=tuple(_placed(dataset, folder) for dataset in datasets),
         families=tuple(tuple(family) for family in families),
         split=raw.get("split", "dense"),
@@ -145,12 +151,28 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
         published=published,
         curve=raw.get("curve"),
         small={name: _values(name, values, where) for name, values in raw.get("small", {}).items()},
-        variant=raw.get("variant"),
-        not_run=tuple(raw.get("not_run", ())),
-        model_files={
-            label: Path(folder or ".") / model for model, label in label_of.items() if model != label
-        },
     )
+
+
+def _own_rows(raw: Mapping[str, Any], folder: Path | None, where: str) -> dict[str, Row]:
+    rows = {}
+    for key, fields in raw.items():
+        if not isinstance(fields, dict):
+            raise InputError(f"{where}: rows.{key} must be a table of fields, not {fields!r}")
+        try:
+            rows[key] = parse_row(key, fields, folder)
+        except InputError as error:
+            raise InputError(f"{where}: rows.{key}: {error}") from None
+    return rows
+
+
+def _row(model: str, own: Mapping[str, Row], folder: Path | None, where: str) -> Row:
+    if model not in own and model.endswith(".py"):
+        return parse_row(Path(model).stem, {"file": model}, folder)
+    try:
+        return find_row(model, own)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _names(
@@ -170,13 +192,13 @@ def _values(name: str, values: object, where: str) -> tuple[float, ...]:
     return tuple(values)
 
 
-def _check_rows(groups: Sequence[object], field_name: str, rows: tuple[str, ...], where: str) -> None:
+def _check_families(groups: Sequence[object], keys: tuple[str, ...], where: str) -> None:
     for group in groups:
         if not isinstance(group, list | tuple):
-            raise InputError(f"{where}: {field_name} must be a list of lists of models, not of {group!r}")
+            raise InputError(f"{where}: families must be a list of lists of models, not of {group!r}")
         for name in group:
-            if name not in rows:
-                raise InputError(f"{where}: {field_name} names {name!r}, which is no row: {', '.join(rows)}")
+            if name not in keys:
+                raise InputError(f"{where}: families names {name!r}, which is no row: {', '.join(keys)}")
 
 
 def _check_choice(raw: Mapping[str, Any], field_name: str, choices: tuple[str, ...], where: str) -> None:
@@ -186,8 +208,8 @@ def _check_choice(raw: Mapping[str, Any], field_name: str, choices: tuple[str, .
 
 def _placed(dataset: str, folder: Path | None) -> str:
     """Paths in a user's table are meant from where the table lies; a bare name is a benchmark's."""
-    base = dataset.partition(":")[0]
-    if folder is None or not base or not (folder / base).exists():
+    name = DatasetName.parse(dataset)
+    if folder is None or not name.base or not (folder / name.base).exists():
         return dataset
-    path = str(folder / base)
-    return (path if is_path(path) else f".{os.sep}{path}") + dataset[len(base) :]
+    placed = name.with_base(str(folder / name.base))
+    return str(placed if placed.is_path else placed.with_base(f".{os.sep}{placed.base}"))

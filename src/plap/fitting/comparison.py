@@ -16,6 +16,7 @@ from plap.errors import InputError
 from plap.fitting.models import Fitted, NothingTrainedError, fit_model
 from plap.fitting.settings import FitSettings, Rival
 from plap.label_propagation import PLaplacianLabelPropagation
+from plap.models import find_model
 from plap.training import Interval, accuracy, accuracy_interval, macro_f1, micro_f1, roc_auc
 from plap.training.loop import Report
 
@@ -25,13 +26,8 @@ Announce = Callable[[str], Report | None]
 Train = Callable[[str, Report | None], Fitted]
 """Trains the model of this name."""
 
-_NAMES = {"pgnn": "pGNN", "mlp": "MLP", "gcn": "GCN", "labels": "label propagation"}
-_USES = {
-    "pgnn": "features and edges",
-    "mlp": "features alone",
-    "gcn": "features and edges",
-    "labels": "edges alone",
-}
+_LABEL_PROPAGATION = ("label propagation", "edges alone")
+"""Name, and what it uses; a model of :mod:`plap.models` says both itself."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,13 +128,13 @@ def _fit(data: GraphData, split: Split, settings: FitSettings, key: str, progres
 
 def _trained(key: Rival | str, data: GraphData, split: Split, train: Train, announce: Announce) -> Method:
     begin = time.perf_counter()
-    fitted = train(key, announce(_NAMES[key]))
+    fitted = train(key, announce(_name_and_uses(key)[0]))
     return _scored(key, data, split, fitted.ensemble.probabilities, time.perf_counter() - begin, fitted)
 
 
 def _propagated(data: GraphData, split: Split, announce: Announce) -> Method:
     """Label propagation from the training labels, its p and mu chosen by the validation labels."""
-    announce(_NAMES["labels"])
+    announce(_LABEL_PROPAGATION[0])
     begin = time.perf_counter()
     known = torch.where(split.train, data.y, -1)
     best: tuple[float, Tensor] | None = None
@@ -154,6 +150,13 @@ def _propagated(data: GraphData, split: Split, announce: Announce) -> Method:
     if best is None:
         raise InputError("label propagation had nothing to try")
     return _scored("labels", data, split, best[1], time.perf_counter() - begin)
+
+
+def _name_and_uses(key: str) -> tuple[str, str]:
+    if key == "labels":
+        return _LABEL_PROPAGATION
+    kind = find_model(key)
+    return kind.title_or_name, kind.uses
 
 
 def _two_sided(a: int, b: int) -> float:
@@ -182,4 +185,4 @@ def _scored(
         interval = accuracy_interval(int((predicted == truth).sum()), truth.shape[0])
         if data.num_classes == 2 and len(truth.unique()) == 2:
             scores["roc_auc"] = roc_auc(truth, said[:, 1])
-    return Method(key, _NAMES[key], _USES[key], probabilities, scores, interval, seconds, fitted)
+    return Method(key, *_name_and_uses(key), probabilities, scores, interval, seconds, fitted)

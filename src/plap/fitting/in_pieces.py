@@ -49,7 +49,7 @@ class TrainInPieces:
         runs = []
         for k in range(self.settings.seeds):
             report = _part(progress, k, self.settings.seeds)
-            runs.append(self._run(replace(config, seed=config.seed + k), report))
+            runs.append(self._run(config.with_values(seed=config.seed + k), report))
             if runs[-1].interrupted:
                 break
         ensemble = combine(runs, multilabel=self.pieces.multilabel)
@@ -139,7 +139,7 @@ def _place(folder: Path, model: str, seed: int) -> Path:
 
 
 def _config(settings: FitSettings, key: str) -> RunConfig:
-    return replace(settings.base(key), **(settings.fixed if key == "pgnn" else {}))
+    return settings.base(key).with_values(**(settings.fixed if key == "pgnn" else {}))
 
 
 def _agree_to_resume(folder: Path, how: PieceSettings, ranks: Ranks) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -13,6 +13,7 @@ from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
 from plap.minibatch.devices import choose_device
+from plap.models import find_model
 from plap.nn.linear import Features
 from plap.training import (
     Ensemble,
@@ -62,7 +63,7 @@ def fit_model(
     memory_budget: MemoryBudget = None,
     progress: Report | None = None,
 ) -> Fitted:
-    """Search the paper's grid around ``base``, then train the winner with several seeds.
+    """Search the model's own grid around ``base``, then train the winner with several seeds.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def fit_model(
         Members of the ensemble.
     """
     fixed = dict(fixed or {})
-    base = replace(base, **fixed)
+    base = base.with_values(**fixed)
     trials: tuple[Trial, ...] = ()
     interrupted = False
     options = {"num_classes": num_classes, "memory_budget": memory_budget}
@@ -122,7 +123,7 @@ def _part(progress: Report | None, begin: float, end: float) -> Report | None:
 
 
 def _space(base: RunConfig, fixed: Mapping[str, Any]) -> SearchSpace:
-    searched = {field.name for field in fields(SearchSpace)} - {"base"}
+    searched = find_model(base.model).search_grid
     return SearchSpace(base, **{name: (value,) for name, value in fixed.items() if name in searched})
 
 

@@ -15,6 +15,7 @@ from plap.artifacts.model_file import current_versions
 from plap.data.graph_data import GraphData
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.edge_trust import edge_trust
+from plap.models import find_model
 from plap.reporting.fit_content import (
     ClassRow,
     ConfusionMatrix,
@@ -28,14 +29,19 @@ from plap.reporting.fit_content import (
     finding,
 )
 from plap.reporting.fit_page import fit_page
+from plap.training import RunConfig
 
 _ROWS = 20
-_SHOWN = ("p", "mu", "K", "lr", "dropout", "weight_decay")
 
 
 def class_names(data: GraphData) -> tuple[str, ...]:
     """The classes' names, or their numbers where they have none."""
     return data.class_names or tuple(str(k) for k in range(data.num_classes))
+
+
+def searched_values(config: RunConfig) -> dict[str, Any]:
+    """The fields that a search of this model may choose, by name."""
+    return {name: config.value(name) for name in find_model(config.model).search_grid}
 
 
 def make_result(comparison: Comparison, report: FitReport) -> Result:
@@ -108,7 +114,7 @@ def metrics(comparison: Comparison) -> dict[str, Any]:
         ],
         "trials": [
             {
-                **{name: getattr(t.config, name) for name in _SHOWN},
+                **searched_values(t.config),
                 "seed": t.config.seed,
                 "rung": t.rung,
                 "epochs": t.epochs,
@@ -153,7 +159,7 @@ def page(comparison: Comparison) -> FitReport:
         trials=_trials(comparison),
         uncertain_nodes=_uncertain(comparison) if single else (),
         doubted_edges=_doubted(comparison) if single else (),
-        chosen={name: getattr(fitted.config, name) for name in (*_SHOWN, "hidden")},
+        chosen=searched_values(fitted.config) | {"hidden": fitted.config.value("hidden")},
         provenance={
             "source": data.provenance.source,
             "graph": data.graph.digest[:16],
@@ -210,11 +216,11 @@ def _per_class(comparison: Comparison) -> list[ClassRow]:
 def _trials(comparison: Comparison) -> list[TrialRow]:
     fitted = comparison.model.fitted
     assert fitted is not None
-    chosen = tuple(getattr(fitted.config, name) for name in _SHOWN)
+    chosen = searched_values(fitted.config)
     rows = []
     for trial in sorted(fitted.trials, key=lambda t: (t.rung, t.val_score), reverse=True):
-        config = {name: getattr(trial.config, name) for name in _SHOWN}
-        rows.append(TrialRow(config, trial.val_score, trial.epochs, tuple(config.values()) == chosen))
+        config = searched_values(trial.config)
+        rows.append(TrialRow(config, trial.val_score, trial.epochs, config == chosen))
     return rows
 
 

@@ -16,7 +16,6 @@ from plap.data.seeds import generator
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.pair_scores import feature_cosine, pair_evidence
-from plap.nn import PGNN
 from plap.nn.linear import Features
 
 _COMPARED = 20_000
@@ -62,9 +61,6 @@ def edge_trust(
     """
     if not members:
         raise InputError("edge trust needs at least one trained model")
-    for member in members:
-        if not isinstance(member, PGNN):
-            raise InputError(f"edge trust is defined for PGNN, not for {type(member).__name__}")
     folds = check_integer("folds", folds, 2)
     if not can_be_judged(graph):
         raise InputError(

@@ -6,16 +6,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import relu
 
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.members import evaluating
-from plap.nn import PGNN
-from plap.nn.adjacency import adjacency_tensor, graph_convolution
-from plap.nn.baselines import GCN
-from plap.nn.linear import Features, sparse_product
-from plap.propagation import propagate
+from plap.models import model_of, models_with
+from plap.nn.linear import Features
 
 
 def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
@@ -30,14 +26,13 @@ def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
     >>> node_embeddings(plap.nn.PGNN(3, 16, 2), torch.eye(3), graph).shape
     torch.Size([3, 16])
     """
+    kind = model_of(module)
+    if kind is None or kind.embeddings is None:
+        raise InputError(
+            f"embeddings are taken from {models_with('embeddings')}, not from {type(module).__name__}"
+        )
     with evaluating(module):
-        if isinstance(module, PGNN):
-            conv = module.conv
-            return propagate(module.embed(x), graph, conv.p, conv.mu, conv.K, omega=conv.omega, eps=conv.eps)
-        if isinstance(module, GCN):
-            A = adjacency_tensor(graph)
-            return sparse_product(A, relu(graph_convolution(A, x, module.lin1)))
-    raise InputError(f"embeddings are defined for PGNN and GCN, not for {type(module).__name__}")
+        return kind.embeddings(module, x, graph)
 
 
 def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[np.float32]:

@@ -13,13 +13,12 @@ from torch import Tensor
 from torch.nn.functional import cosine_similarity, normalize
 
 from plap.calculus import over_root_degree
+from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.members import evaluating
 from plap.insight.weights import learned_weights
-from plap.nn import PGNN
-from plap.nn.gat import GAT
+from plap.models import model_of, models_with
 from plap.nn.linear import Features
-from plap.propagation import propagate
 from plap.sparse import scipy_from_tensor
 
 _ROWS_AT_A_TIME = 1 << 14
@@ -28,16 +27,17 @@ _STATES_AT_A_TIME = 1 << 16
 """Pairs whose states are in memory at a time."""
 
 
-def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Tensor:
+def pair_evidence(member: torch.nn.Module, x: Features, graph: Graph, pairs: Tensor) -> Tensor:
     """How similar the states of two nodes are before and after propagation, with or without an edge.
 
-    After 0, 1, 2 and K steps: the cosine of the two states, the cosine of their differences from the mean
-    state, and −log ‖∇F‖ of an edge that would join them; the aggregation weight of that edge is a power of
-    ‖∇F‖ (Eq. 12). Finally the probability that both nodes have the same class, by the module's predictions.
+    For each of the model's states (pGNN: after 0, 1, 2 and K steps): the cosine of the two states, the cosine
+    of their differences from the mean state, and −log ‖∇F‖ of an edge that would join them; the aggregation
+    weight of that edge is a power of ‖∇F‖ (Eq. 12). Finally the probability that both nodes have the same
+    class, by the module's predictions.
 
     Parameters
     ----------
-    member : PGNN
+    member : PGNN, or the module of a model with :attr:`plap.models.ModelKind.pair_states`
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
         The graph to propagate on; it should not contain the edges that are being judged.
@@ -47,13 +47,15 @@ def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Ten
     -------
     Tensor, shape [P, columns]
     """
+    kind = model_of(member)
+    if kind is None or kind.pair_states is None:
+        raise InputError(
+            f"edge trust is defined for {models_with('pair_states')}, not for {type(member).__name__}"
+        )
     with evaluating(member):
-        start, conv = member.embed(x), member.conv
+        found = kind.pair_states(member, x, graph)
         columns: list[Tensor] = []
-        state = start
-        for steps in sorted({0, 1, 2, conv.K}):
-            if steps > 0:
-                state = propagate(start, graph, conv.p, conv.mu, steps, omega=conv.omega, eps=conv.eps)
+        for state in found.states:
             direction = normalize(state)
             centred = direction - direction.mean(0)
             columns += [
@@ -61,7 +63,7 @@ def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Ten
                 _per_pair(cosine_similarity, centred, pairs),
                 _per_pair(_closeness, over_root_degree(state, graph), pairs),
             ]
-        columns.append(_per_pair(_product, conv.lin(state).softmax(1), pairs))
+        columns.append(_per_pair(_product, found.probabilities, pairs))
     return torch.stack(columns, dim=1)
 
 
@@ -105,14 +107,14 @@ def neighbour_jaccard(graph: Graph, pairs: Tensor) -> NDArray[np.float64]:
     return _quotients(common, either)
 
 
-def attention_trust(module: GAT, x: Features, graph: Graph) -> Tensor:
+def attention_trust(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
     """GAT's attention relative to uniform attention, averaged over heads and both directions; [entries].
 
     Examples
     --------
     >>> import plap
     >>> graph = plap.Graph.from_edges([(0, 1), (1, 2)])
-    >>> attention_trust(GAT(3, 4, 2, heads=2), torch.ones(3, 3), graph)
+    >>> attention_trust(plap.nn.baselines.GAT(3, 4, 2, heads=2), torch.ones(3, 3), graph)
     tensor([1., 1., 1., 1.])
     """
     attention = learned_weights(module, x, graph).mean(1)

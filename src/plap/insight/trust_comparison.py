@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import torch
 from numpy.typing import ArrayLike
@@ -12,7 +12,6 @@ from plap.insight.edge_trust import edge_trust
 from plap.insight.members import members_of
 from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard
 from plap.insight.weights import learned_weights, relative_weights
-from plap.nn.gat import GAT
 from plap.training import RunConfig, accuracy, train_runs
 
 SCORES = {
@@ -71,10 +70,10 @@ def compare_trust(
     graph, parts = noisy.graph, split(data, preset=preset, seed=seed)
     config = config or RunConfig(p=1.5, max_epochs=200, patience=100)
     gat = gat or RunConfig(model="gat", hidden=8, lr=0.005, dropout=0.6, max_epochs=200, patience=100)
-    configs = [replace(config, seed=seed + k) for k in range(members)] + [replace(gat, seed=seed)]
+    configs = [config.with_values(seed=seed + k) for k in range(members)]
+    configs.append(gat.with_values(seed=seed))
     runs = train_runs(graph, data.x, data.y, configs, parts, num_classes=data.num_classes)
     *modules, attentive = members_of(runs, data.x.shape[1], data.num_classes)
-    assert isinstance(attentive, GAT)
     once = graph.edges_once()
     pairs = graph.edge_index[:, once]
     use = [relative_weights(learned_weights(module, data.x, graph), graph) for module in modules]

@@ -8,9 +8,7 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.members import evaluating
-from plap.nn import PGNN
-from plap.nn.adjacency import times
-from plap.nn.gat import GAT, edges_with_loops
+from plap.models import model_of, models_with
 from plap.nn.linear import Features
 
 
@@ -22,7 +20,7 @@ def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
 
     Parameters
     ----------
-    module : PGNN or GAT
+    module : PGNN, GAT, or that of a model with :attr:`plap.models.ModelKind.edge_weights`
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
 
@@ -38,13 +36,13 @@ def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
     >>> learned_weights(plap.nn.PGNN(3, 4, 2, p=2, mu=1), torch.eye(3), graph)
     tensor([0.3536, 0.3536, 0.3536, 0.3536])
     """
-    if isinstance(module, PGNN):
-        with evaluating(module):
-            weight: Tensor = module(x, graph, return_aggregation_weights=True)[1][1]
-        return weight
-    if isinstance(module, GAT):
-        return _attention(module, x, graph)
-    raise InputError(f"edge weights are learned by PGNN and GAT, not by {type(module).__name__}")
+    kind = model_of(module)
+    if kind is None or kind.edge_weights is None:
+        raise InputError(
+            f"edge weights are learned by {models_with('edge_weights')}, not by {type(module).__name__}"
+        )
+    with evaluating(module):
+        return kind.edge_weights(module, x, graph)
 
 
 def relative_weights(weight: Tensor, graph: Graph) -> Tensor:
@@ -121,15 +119,3 @@ def uniform_entropy(graph: Graph) -> Tensor:
     tensor([0.0000, 0.6931, 0.0000,    nan], dtype=torch.float64)
     """
     return weight_entropy(torch.ones(graph.num_entries), graph)
-
-
-def _attention(module: GAT, x: Features, graph: Graph) -> Tensor:
-    edges = edges_with_loops(graph)
-    with evaluating(module):
-        _, (_, attention) = module.conv1(times(x, module.lin.weight), edges, return_attention_weights=True)
-    own = graph.receivers() == graph.indices
-    result = torch.empty(graph.num_entries, attention.shape[1], dtype=attention.dtype)
-    first = graph.num_entries - int(own.sum())
-    result[~own] = attention[:first]
-    result[own] = attention[first + graph.indices[own].long()]
-    return result

@@ -16,8 +16,8 @@ from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import halo_of, logits_of
 from plap.minibatch.objective import mean_loss_and_score, tally
 from plap.minibatch.pieces import Halo, Piece, Pieces
+from plap.models import find_model
 from plap.parts.subgraph import halo_size
-from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 
 EvaluateOn = Literal["auto", "halos", "whole"]

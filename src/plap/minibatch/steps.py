@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,8 +15,8 @@ from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import logits_of
 from plap.minibatch.objective import node_losses
 from plap.minibatch.pieces import Piece, Pieces, Share
+from plap.models import ModelKind, find_model
 from plap.training.adam import StackedAdam
-from plap.training.catalogue import ModelKind, find_model
 from plap.training.config import RunConfig
 from plap.training.masks import mask_keys
 
@@ -27,7 +28,7 @@ class PieceLoss(torch.nn.Module):
     gradient of each.
     """
 
-    def __init__(self, kind: ModelKind, module: torch.nn.Module, num_classes: int) -> None:
+    def __init__(self, kind: ModelKind[Any], module: torch.nn.Module, num_classes: int) -> None:
         super().__init__()
         self.module = module
         self._kind, self._num_classes = kind, num_classes
@@ -73,8 +74,8 @@ class Stepper:
     def step(self, epoch: int, shares: Sequence[Share]) -> Tensor:
         """Change the weights; returns the sum of this rank's losses, before the change."""
         self._loss.train()
-        for value in self._parameters:
-            value.grad = None
+        for parameter in self._parameters:
+            parameter.grad = None
         before = [value.clone() for value in self._buffers]
         changes = [torch.zeros_like(value) for value in self._buffers]
         scale = self._ranks.size / sum(share.labelled for share in shares)  # ranks' gradients are averaged

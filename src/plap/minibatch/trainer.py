@@ -18,7 +18,8 @@ from plap.minibatch.distributed import Ranks
 from plap.minibatch.evaluation import EvaluateOn, Evaluation
 from plap.minibatch.pieces import Pieces
 from plap.minibatch.steps import Stepper
-from plap.training import History, Progress, RunConfig, RunResult, build_module, find_model
+from plap.models import find_model
+from plap.training import History, Progress, RunConfig, RunResult, build_module
 from plap.training.interrupts import Interrupts
 from plap.training.module_checks import check_trainable
 from plap.training.stopping import EarlyStopping

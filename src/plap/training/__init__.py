@@ -1,8 +1,6 @@
 """Training: configurations, the loop, many runs as one program, tuning, ensembles, metrics."""
 
 from plap.split_masks import SplitLike
-from plap.training import builtin_models  # noqa: F401  (which registers plap's own)
-from plap.training.catalogue import ModelKind, find_model, model_names, register_model
 from plap.training.config import RunConfig
 from plap.training.ensemble import Ensemble, combine, train_ensemble
 from plap.training.loop import train_runs
@@ -16,7 +14,6 @@ __all__ = [
     "Ensemble",
     "History",
     "Interval",
-    "ModelKind",
     "Progress",
     "RunConfig",
     "RunResult",
@@ -28,11 +25,8 @@ __all__ = [
     "accuracy_interval",
     "build_module",
     "combine",
-    "find_model",
     "macro_f1",
     "micro_f1",
-    "model_names",
-    "register_model",
     "roc_auc",
     "train_ensemble",
     "train_runs",

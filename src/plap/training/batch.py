@@ -9,16 +9,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.models import find_model
+from plap.models.stacked import State
 from plap.split_masks import SplitLike
 from plap.training.adam import StackedAdam
-from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 from plap.training.inputs import Inputs
 from plap.training.modules import build_module
 from plap.training.objective import make_targets
 from plap.training.results import History, RunResult
+from plap.training.run_settings import RunSettings
 from plap.training.single import SingleModule
-from plap.training.stacked import Settings, State
 from plap.training.stopping import EarlyStopping
 
 
@@ -34,7 +35,7 @@ class Batch:
         One run alone where the model is not stacked.
     num_classes : int
     propagation_budget : int, optional
-        See :class:`plap.training.stacked.Settings`.
+        See :class:`plap.training.run_settings.RunSettings`.
     """
 
     def __init__(
@@ -111,12 +112,12 @@ class Batch:
         """What follows from the set of active runs."""
         configs = [self._configs[run] for run in self.active]
         self._settings = self._settings_of(configs)
-        self._shared = all(self._kind.may_share(config) for config in configs)
+        self._shared = all(self._kind.may_share(config.parameters) for config in configs)
         self._rows = torch.cat([self._train.rows, self._val.rows], 1) if self._shared else self._train.rows
         self._embed()
 
-    def _settings_of(self, configs: Sequence[RunConfig]) -> Settings:
-        return Settings.of(configs, self._inputs.dtype, self._propagation_budget)
+    def _settings_of(self, configs: Sequence[RunConfig]) -> RunSettings:
+        return RunSettings(configs, self._inputs.dtype, self._propagation_budget)
 
     def _embed(self) -> None:
         """Evaluate what the next training step and the validation before it have in common."""

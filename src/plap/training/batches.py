@@ -11,7 +11,7 @@ from plap.errors import InputError
 from plap.footprint import memory_needed
 from plap.graph import Graph
 from plap.memory import readable
-from plap.training.catalogue import find_model
+from plap.models import find_model
 from plap.training.config import RunConfig
 
 DEFAULT_BUDGET = 2 * 2**30
@@ -32,24 +32,26 @@ def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsi
     family = find_model(config.model).stacked
     if family is None:
         return 0
-    parameters = (features + 1) * config.hidden + (config.hidden + 1) * classes
-    return itemsize * (nodes * (family.width(config, classes) + 3 * classes) + 6 * parameters)
+    held = family.width(config.parameters, classes) + 3 * classes
+    return itemsize * (nodes * held + 6 * family.weights(config.parameters, features, classes))
 
 
 def propagation_budget(
     config: RunConfig, run_size: int, graph: Graph, dtype: torch.dtype, budget: int
 ) -> int | None:
-    """What of the budget is left for the steps of a pGNN that would exceed it if all activations were kept.
+    """What of the budget is left for a propagation that would exceed it if all activations were kept.
 
     None where there is nothing to save. Refuses a budget in which the run cannot be trained at all.
     """
-    if config.model != "pgnn" or run_size <= budget:
+    family = find_model(config.model).stacked
+    if family is None or family.propagation is None or run_size <= budget:
         return None
-    need = memory_needed(graph.num_nodes, graph.num_entries, config.hidden, config.K, dtype=dtype)
+    channels, steps = family.propagation(config.parameters)
+    need = memory_needed(graph.num_nodes, graph.num_entries, channels, steps, dtype=dtype)
     rest = max(0, run_size - need.usual)
     if budget < rest + need.least:
         raise InputError(
-            f"memory_budget is too small: a run with hidden = {config.hidden} and K = {config.K} on "
+            f"memory_budget is too small: a run with {channels} hidden units and K = {steps} on "
             f"{graph.num_nodes} nodes needs at least {readable(rest + need.least)}"
         )
     return budget - rest
@@ -76,5 +78,6 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
 def _shape(config: RunConfig) -> tuple[object, ...]:
     """What must be equal in a batch; without dropout a training step shares the evaluation's forward pass."""
     kind = find_model(config.model)
-    sizes = [getattr(config, name) for name in ("hidden", "K") if name in kind.uses]
-    return config.model, *sizes, kind.may_share(config)
+    assert kind.stacked is not None
+    sizes = [getattr(config.parameters, name) for name in kind.stacked.equal]
+    return config.model, *sizes, kind.may_share(config.parameters)

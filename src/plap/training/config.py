@@ -2,103 +2,128 @@
 
 from __future__ import annotations
 
-import math
-import numbers
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, get_args
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
-from plap.errors import InputError
-from plap.training.catalogue import find_model
+from plap.errors import InputError, did_you_mean
+from plap.models import ModelKind, Parameters, choice, find_model, integer, number
+from plap.models.parameters import apply_rules
 
 StopBy = Literal["accuracy", "loss"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class RunConfig:
-    """One training run. Fields that the model does not have (``p`` of an MLP) have no effect.
+    """One training run: a model, its own parameters, and how it is trained.
+
+    Parameters of the model are given as keywords beside those of training, or as one object; a keyword that
+    neither the model nor training has is refused.
+
+    Parameters
+    ----------
+    model : str
+        A name of :func:`plap.models.model_names`; see :func:`plap.models.register_model`.
+    parameters : Parameters, optional
+        An instance of the model's own dataclass; its defaults where there is none.
+    lr, weight_decay, seed, max_epochs, patience, stop_by :
+        The fields below.
+    **values :
+        Fields of the model's parameters, in place of those of ``parameters``.
 
     Examples
     --------
-    >>> RunConfig(p=1.5, seed=3).to_dict()["p"]
-    1.5
+    >>> config = RunConfig(model="pgnn", p=1.5, lr=0.05)
+    >>> config.parameters.p, config.lr
+    (1.5, 0.05)
+    >>> config.with_values(mu=1, seed=3).parameters
+    PGNNParameters(hidden=16, p=1.5, mu=1.0, K=4, dropout=0.5)
     >>> RunConfig(p=0.5)
     Traceback (most recent call last):
     plap.errors.InputError: p must be a number of at least 1, not 0.5
+    >>> RunConfig(model="mlp", p=1.5)
+    Traceback (most recent call last):
+    plap.errors.InputError: mlp has no field 'p': the model's are hidden, dropout; training's are lr, ...
     """
 
-    model: str = "pgnn"
-    """A name of the catalogue; see :func:`plap.training.register_model`."""
-    hidden: int = 16
-    """Hidden units; of gat those of each head."""
-    p: float = 2.0
-    mu: float = 0.1
-    K: int = 4
-    """Propagation steps of sgc, appnp, gprgnn and jknet, and of each p-Laplacian layer."""
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    dropout: float = 0.5
-    alpha: float = 0.1
-    """Teleport probability of appnp and jknet, and what gprgnn's coefficients start from."""
-    dprate: float = 0.0
-    """Dropout before gprgnn's propagation."""
-    heads: int = 8
-    """Attention heads of gat's first layer, and of all of deep-gat's but the last."""
-    layers: int = 3
-    """Layers of deep-pgnn and deep-gat."""
-    mlp_layers: int = 0
-    """Linear layers in front of deep-pgnn's."""
-    residual: bool = False
-    """Whether deep-pgnn's layers add their input to their output."""
-    seed: int = 0
-    max_epochs: int = 1000
-    patience: int = 200
+    model: str
+    parameters: Any
+    """The model's own dataclass, such as :class:`plap.models.pgnn.PGNNParameters`."""
+    lr: float = number(0.01, above=0)
+    weight_decay: float = number(5e-4, at_least=0)
+    seed: int = integer(0, at_least=0, at_most=2**63 - 1)
+    max_epochs: int = integer(1000)
+    patience: int = integer(200)
     """Epochs without improvement on the validation set after which the run ends."""
-    stop_by: StopBy = "accuracy"
+    stop_by: StopBy = choice("accuracy", "accuracy", "loss")
     """"accuracy": the better validation score (micro-F1 for multi-label data), the lower loss where equal."""
 
-    def __post_init__(self) -> None:
-        for name, (kind, allowed, wanted) in _RULES.items():
-            value = getattr(self, name)
-            right_type = isinstance(value, kind) and not isinstance(value, bool)
-            if not right_type or not math.isfinite(value) or not allowed(value):
-                raise InputError(f"{name} must be {wanted}, not {value!r}")
-            object.__setattr__(self, name, int(value) if kind is numbers.Integral else float(value))
-        if not isinstance(self.residual, bool):
-            raise InputError(f"residual must be True or False, not {self.residual!r}")
-        find_model(self.model)
-        if self.stop_by not in get_args(StopBy):
-            raise InputError(f"stop_by must be one of {', '.join(get_args(StopBy))}, not {self.stop_by!r}")
+    def __init__(self, model: str = "pgnn", parameters: Parameters | None = None, **values: Any) -> None:
+        kind = find_model(model)
+        for name in values:
+            if name not in kind.fields and name not in OF_TRAINING:
+                raise InputError(unknown_field(kind, name))
+        if parameters is not None and not isinstance(parameters, kind.parameters):
+            given = type(parameters).__name__
+            raise InputError(f"the parameters of {model} are {kind.parameters.__name__}, not {given}")
+        own = {name: values[name] for name in kind.fields if name in values}
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "parameters", dataclasses.replace(parameters or kind.parameters(), **own))
+        for entry in dataclasses.fields(self):
+            if entry.name in OF_TRAINING:
+                object.__setattr__(self, entry.name, values.get(entry.name, entry.default))
+        apply_rules(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """By value: the class of a user's parameters need not be importable where it is unpickled."""
+        return RunConfig.from_dict, (self.to_dict(),)
+
+    def with_values(self, **values: Any) -> RunConfig:
+        """The same run with other values of some fields, of the model or of training."""
+        mine = {name: getattr(self, name) for name in OF_TRAINING}
+        return RunConfig(self.model, self.parameters, **mine | values)
+
+    def value(self, name: str) -> Any:
+        """A field, whether of the model or of training.
+
+        Examples
+        --------
+        >>> RunConfig(K=6).value("K"), RunConfig(lr=0.2).value("lr")
+        (6, 0.2)
+        """
+        kind = find_model(self.model)
+        if name in kind.fields:
+            return getattr(self.parameters, name)
+        if name not in OF_TRAINING:
+            raise InputError(unknown_field(kind, name))
+        return getattr(self, name)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain numbers and strings, for JSON."""
-        return asdict(self)
+        """All fields side by side as plain numbers and strings, for JSON.
+
+        Examples
+        --------
+        >>> list(RunConfig(model="sgc").to_dict())
+        ['model', 'K', 'lr', 'weight_decay', 'seed', 'max_epochs', 'patience', 'stop_by']
+        """
+        own = asdict(self.parameters)
+        return {"model": self.model, **own, **{name: getattr(self, name) for name in OF_TRAINING}}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
-        """What :meth:`to_dict` gave; fields that are missing have their defaults."""
-        unknown = sorted(set(values) - {field.name for field in fields(cls)})
-        if unknown:
-            raise InputError(f"a run's configuration has no field {unknown[0]!r}")
+        """What :meth:`to_dict` returned; fields that are missing have their defaults."""
         return cls(**values)
 
 
-_Rule = tuple[type, Callable[[Any], bool], str]
+OF_TRAINING = tuple(
+    entry.name for entry in dataclasses.fields(RunConfig) if entry.name not in ("model", "parameters")
+)
+"""Fields of a configuration that every model has."""
 
-_RULES: dict[str, _Rule] = {
-    "hidden": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
-    "p": (numbers.Real, lambda v: v >= 1, "a number of at least 1"),
-    "mu": (numbers.Real, lambda v: v > 0, "a positive number"),
-    "K": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
-    "lr": (numbers.Real, lambda v: v > 0, "a positive number"),
-    "weight_decay": (numbers.Real, lambda v: v >= 0, "a number of 0 or more"),
-    "dropout": (numbers.Real, lambda v: 0 <= v < 1, "a number of at least 0 and less than 1"),
-    "alpha": (numbers.Real, lambda v: 0 <= v <= 1, "a number from 0 to 1"),
-    "dprate": (numbers.Real, lambda v: 0 <= v < 1, "a number of at least 0 and less than 1"),
-    "heads": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
-    "layers": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
-    "mlp_layers": (numbers.Integral, lambda v: v >= 0, "an integer of 0 or more"),
-    "seed": (numbers.Integral, lambda v: 0 <= v < 2**63, "an integer from 0 to 2^63 - 1"),
-    "max_epochs": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
-    "patience": (numbers.Integral, lambda v: v >= 1, "an integer of 1 or more"),
-}
+
+def unknown_field(kind: ModelKind[Any], name: str) -> str:
+    """The sentence about a field that a configuration of this model does not have."""
+    hint = did_you_mean(name, (*kind.fields, *OF_TRAINING))
+    own = f"the model's are {', '.join(kind.fields)}" if kind.fields else "the model has none"
+    return f"{kind.name} has no field {name!r}{hint}: {own}; training's are {', '.join(OF_TRAINING)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -65,7 +65,7 @@ def train_ensemble(
     chosen = range(config.seed, config.seed + seeds) if isinstance(seeds, int) else seeds
     if not chosen:
         raise InputError("seeds must name at least one seed")
-    runs = train_runs(graph, x, y, [replace(config, seed=seed) for seed in chosen], split, **options)
+    runs = train_runs(graph, x, y, [config.with_values(seed=seed) for seed in chosen], split, **options)
     return combine(runs, multilabel=y.ndim == 2)
 
 

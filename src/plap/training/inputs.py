@@ -13,7 +13,7 @@ from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.baselines import normalized_adjacency
 from plap.sparse import csr_tensor, scipy_from_tensor
-from plap.training.products import SparseMatrix
+from plap.training.products import SparseMatrix, stacked_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +44,17 @@ class Inputs:
     def dense(self) -> Tensor:
         """The features as a dense tensor."""
         return self.matrix.to_dense() if isinstance(self.features, SparseMatrix) else self.features
+
+    def times_features(self, weight: Tensor) -> Tensor:
+        """X Θ of every run: [R, F, C] → [R, N, C]."""
+        if isinstance(self.features, SparseMatrix):
+            return stacked_product(self.features, weight)
+        return torch.bmm(self.features.expand(weight.shape[0], -1, -1), weight)
+
+    def averaged(self, x: Tensor) -> Tensor:
+        """The adjacency times x [R, N, C]."""
+        assert self.adjacency is not None
+        return stacked_product(self.adjacency, x)
 
     @cached_property
     def edge_index(self) -> Tensor:

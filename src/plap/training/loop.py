@@ -12,11 +12,11 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget, parse_budget
+from plap.models import find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch
 from plap.training.batches import DEFAULT_BUDGET, make_batches, propagation_budget, run_bytes
-from plap.training.catalogue import find_model
 from plap.training.config import RunConfig
 from plap.training.inputs import make_inputs
 from plap.training.interrupts import Interrupts

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.nn.parameter import is_lazy
 
 from plap.errors import InputError
-from plap.training.catalogue import ModelKind
+from plap.models import ModelKind
 
 
-def check_trainable(kind: ModelKind, module: torch.nn.Module, *, weighted: bool) -> None:
+def check_trainable(kind: ModelKind[Any], module: torch.nn.Module, *, weighted: bool) -> None:
     """Refuse a module that has nothing to train, or knows no weights where the graph has some."""
     if any(is_lazy(value) for value in module.parameters()):
         raise InputError(f"model {kind.name!r} has a parameter without a shape: build it with in_channels")
@@ -25,7 +25,7 @@ def check_trainable(kind: ModelKind, module: torch.nn.Module, *, weighted: bool)
         )
 
 
-def check_logits(kind: ModelKind, logits: Any, shape: tuple[int, int]) -> Tensor:
+def check_logits(kind: ModelKind[Any], logits: Any, shape: tuple[int, int]) -> Tensor:
     """The logits, if they are a tensor of this shape."""
     if not isinstance(logits, Tensor) or logits.shape != shape:
         got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__

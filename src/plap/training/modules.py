@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from plap.errors import InputError
-from plap.training.catalogue import find_model
+from plap.models import find_model
 from plap.training.config import RunConfig
 from plap.training.seeding import seeded
 
@@ -21,7 +21,7 @@ def build_module(config: RunConfig, in_channels: int, out_channels: int) -> torc
     FeatureLinear(in_features=4, out_features=16, bias=True)
     """
     with seeded(config.seed):
-        module = find_model(config.model).build(config, in_channels, out_channels)
+        module = find_model(config.model).build(config.parameters, in_channels, out_channels)
     if not isinstance(module, torch.nn.Module):
         kind = type(module).__name__
         raise InputError(f"build of model {config.model!r} must give a torch.nn.Module, not {kind}")

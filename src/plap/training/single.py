@@ -10,12 +10,13 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from plap.training.catalogue import ModelKind
+from plap.models import ModelKind
+from plap.models.stacked import StackedState, State
 from plap.training.inputs import Inputs
 from plap.training.masks import mask_keys
 from plap.training.module_checks import check_logits, check_trainable
+from plap.training.run_settings import RunSettings
 from plap.training.seeding import seeded
-from plap.training.stacked import Settings, StackedState, State
 
 
 class SingleModule:
@@ -30,7 +31,9 @@ class SingleModule:
     num_classes : int
     """
 
-    def __init__(self, kind: ModelKind, module: torch.nn.Module, inputs: Inputs, num_classes: int) -> None:
+    def __init__(
+        self, kind: ModelKind[Any], module: torch.nn.Module, inputs: Inputs, num_classes: int
+    ) -> None:
         weighted = inputs.graph.is_weighted
         check_trainable(kind, module, weighted=weighted)
         self._kind, self._module = kind, module.to(inputs.dtype)
@@ -65,7 +68,7 @@ class SingleModule:
         return torch.empty(0)
 
     def head(
-        self, state: State, inputs: Inputs, settings: Settings, embedding: Tensor, epoch: int | None,
+        self, state: State, inputs: Inputs, settings: RunSettings, embedding: Tensor, epoch: int | None,
         rows: Tensor,
     ) -> Tensor:  # fmt: skip
         """Logits [1, T, L] at ``rows`` [1, T]. What a training step draws follows from run's seed and epoch.
@@ -88,7 +91,9 @@ def _with_axis(values: Iterable[tuple[str, Tensor]]) -> State:
     return {name: value.detach().clone().unsqueeze(0) for name, value in values}
 
 
-def _arguments(kind: ModelKind, inputs: Inputs, weighted: bool) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(
+    kind: ModelKind[Any], inputs: Inputs, weighted: bool
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
     x = inputs.matrix if kind.sparse_features else inputs.dense
     if kind.takes == "graph":
         return (x, inputs.graph), {}

@@ -3,69 +3,69 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from plap.errors import InputError
-from plap.training.catalogue import find_model
-from plap.training.config import RunConfig
-
-_ORDER = ("p", "mu", "K", "alpha", "dprate", "lr", "dropout", "weight_decay")
-_OF_TRAINING = {"lr", "weight_decay"}
+from plap.models import Grid, find_model
+from plap.training.config import OF_TRAINING, RunConfig, unknown_field
 
 
-@dataclass(frozen=True)
 class SearchSpace:
-    """A grid: the values that each field of a configuration may take (the paper's, by default).
+    """A grid: the values that some fields of a configuration may take; all others are those of ``base``.
 
-    Fields that the model does not have are not varied; all others are those of ``base``.
+    Parameters
+    ----------
+    base : RunConfig, optional
+    **values : sequences
+        Fields of the model or of training and the values to try, in place of or beside those of the model's
+        own search grid.
 
     Examples
     --------
     >>> len(SearchSpace().configs()), len(SearchSpace(RunConfig(model="mlp")).configs())
     (864, 12)
+    >>> len(SearchSpace(RunConfig(model="mlp"), hidden=(16, 64), lr=(0.01,)).configs())
+    8
     """
 
-    base: RunConfig = field(default_factory=RunConfig)
-    p: tuple[float, ...] = (1.0, 1.5, 2.0, 2.5)
-    mu: tuple[float, ...] = (0.01, 0.1, 0.2, 1.0, 10.0, 100.0)
-    """The paper's values and 100, with which the model all but ignores edges that are of no use."""
-    K: tuple[int, ...] = (4, 6, 8)
-    lr: tuple[float, ...] = (0.001, 0.01, 0.05)
-    dropout: tuple[float, ...] = (0.0, 0.5)
-    weight_decay: tuple[float, ...] = (0.0, 5e-4)
-    alpha: tuple[float, ...] = (0.1, 0.5, 0.9)
-    dprate: tuple[float, ...] = (0.0, 0.5)
-
-    def __post_init__(self) -> None:
-        for name in self._varied():
-            if not getattr(self, name):
+    def __init__(self, base: RunConfig | None = None, **values: Sequence[Any]) -> None:
+        self.base = base or RunConfig()
+        kind = find_model(self.base.model)
+        for name, tried in values.items():
+            if name not in kind.fields and name not in OF_TRAINING:
+                raise InputError(unknown_field(kind, name))
+            if not tried:
                 raise InputError(f"the search space has no value for {name}")
+        self.grid: Grid = {**kind.search_grid, **{name: tuple(tried) for name, tried in values.items()}}
+        """The values of each field that varies."""
 
     def configs(self) -> list[RunConfig]:
         """All of them, in the order of the grid."""
-        names = self._varied()
-        return [
-            replace(self.base, **dict(zip(names, values, strict=True)))
-            for values in itertools.product(*(getattr(self, name) for name in names))
-        ]
+        return grid_configs(self.base, self.grid)
 
     def draw(self, count: int, seed: int) -> list[RunConfig]:
-        """``count`` different configurations (or all), every value of p equally often up to one."""
+        """``count`` different configurations (or all).
+
+        Every value of the field that the model wants even (p of a pGNN) comes equally often, up to one.
+        """
         configs = self.configs()
+        even = find_model(self.base.model).even_over
         order = np.random.default_rng(seed).permutation(len(configs))
-        taken: dict[float, int] = {}
+        taken: dict[Any, int] = {}
         ranked = []
         for position, index in enumerate(order):
-            p = configs[index].p
-            ranked.append((taken.get(p, 0), position, index))
-            taken[p] = taken.get(p, 0) + 1
+            value = None if even is None else configs[index].value(even)
+            ranked.append((taken.get(value, 0), position, index))
+            taken[value] = taken.get(value, 0) + 1
         return [configs[index] for _, _, index in sorted(ranked)[:count]]
 
-    def _varied(self) -> list[str]:
-        """Fields that the model uses and the grid has; the K here is that of p-Laplacian layers only."""
-        used = _OF_TRAINING | set(find_model(self.base.model).uses)
-        if "p" not in used:
-            used -= {"K"}
-        return [name for name in _ORDER if name in used]
+
+def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
+    """``base`` with every combination of the grid's values; the last field varies fastest."""
+    return [
+        base.with_values(**dict(zip(grid, values, strict=True)))
+        for values in itertools.product(*grid.values())
+    ]

@@ -87,7 +87,7 @@ def tune(
     graph, x, y, split :
         As for :func:`plap.training.train_runs`, with one split.
     space : SearchSpace, optional
-        The paper's grid for pGNN by default.
+        By default the search grid of pGNN, see :mod:`plap.models.pgnn`.
     seed : int
         Of the draw and of all runs.
     budget : int or "auto"
@@ -108,7 +108,7 @@ def tune(
     check_labels(y, split, graph.num_nodes)
     classes = count_classes(y, [split], num_classes)
     rungs = _rungs(epochs, len(space.configs()))
-    alive = [replace(config, seed=seed) for config in space.draw(rungs[0].configs, seed)]
+    alive = [config.with_values(seed=seed) for config in space.draw(rungs[0].configs, seed)]
     trials: list[Trial] = []
     options = {"num_classes": classes, "dtype": dtype, "memory_budget": memory_budget}
     for number, rung in enumerate(rungs):
@@ -147,7 +147,7 @@ def _rungs(budget: int, available: int) -> list[_Rung]:
 def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
     """``config`` as it is trained in a rung, with its k-th seed."""
     limit = min(rung.epochs or config.max_epochs, config.max_epochs)
-    return replace(config, max_epochs=limit, seed=config.seed + k)
+    return config.with_values(max_epochs=limit, seed=config.seed + k)
 
 
 def _ranked(configs: Sequence[RunConfig], results: Sequence[RunResult], seeds: int) -> list[RunConfig]:

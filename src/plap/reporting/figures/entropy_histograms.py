@@ -61,7 +61,7 @@ def _entropies(case: Case, options: FigureOptions, seed: int) -> dict[tuple[str,
         for measure in (NORMALISED, WRITTEN):
             entropy = weight_entropy(weight, graph, normalize=measure == NORMALISED)
             connected = torch.where(graph.degree > 0, entropy, torch.inf)
-            found[f"p = {p:g}", measure] = (connected[~connected.isinf()], run.config.mu)
+            found[f"p = {p:g}", measure] = (connected[~connected.isinf()], run.config.parameters.mu)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -46,14 +46,14 @@ def _run(case: Case, options: FigureOptions, seed: int) -> pl.DataFrame:
     data, epochs = case.data, options.trained_epochs
     candidates = pgnn_configs(1.0, options, seed)
     chosen = best_runs(case, [candidates])[0].config if len(candidates) > 1 else candidates[0]
-    config = replace(chosen, max_epochs=epochs, patience=epochs)
+    config = chosen.with_values(max_epochs=epochs, patience=epochs)
     watched = _TestCurve(case.split.train, case.split.test)
     (run,) = train_runs(data.graph, data.x, data.y, [config], watched, num_classes=data.num_classes)
     return pl.DataFrame(
         {
             "dataset": case.name,
             "seed": seed,
-            "mu": config.mu,
+            "mu": config.parameters.mu,
             "epoch": range(1, run.epochs + 1),
             "train_loss": run.history.train_loss.numpy(),
             "test_accuracy": run.history.val_score.numpy(),

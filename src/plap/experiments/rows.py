@@ -1,0 +1,175 @@
+"""A table's row: a model, the values that it has there, and what a reader calls it; fields, no code.
+
+``rows.toml`` defines rows that any table may name, and every model of :mod:`plap.models` is a row under its
+own name; a table defines others in its ``[rows]``:
+
+.. code-block:: toml
+
+    [rows]
+    "pgnn-1.7" = { model = "pgnn", p = 1.7 }
+    three-hop = { file = "two_hop.py", hops = 3, label = "three hops" }
+    others = { label = "a model that others published" }  # not run: only its published number is shown
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from plap.errors import InputError
+from plap.experiments.model_files import ModelFile, load_model_file
+from plap.models import Grid, find_model, model_names
+from plap.training import RunConfig
+from plap.training.space import grid_configs
+
+GridName = Literal["full", "small"]
+_ABOUT_THE_ROW = ("model", "file", "label", "correct_and_smooth")
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a table says of a row."""
+
+    key: str
+    """What the row is called in TOML files and by ``--only``."""
+    label: str
+    """What a reader calls it."""
+    model: str | None = None
+    """A name of :func:`plap.models.model_names`."""
+    file: Path | None = None
+    """A Python file that defines the model instead."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the model's parameters or of training that are not searched."""
+    correct_and_smooth: bool = False
+    """Whether predictions are corrected and smoothed with the training labels before they are scored."""
+
+    @property
+    def is_run(self) -> bool:
+        """Whether there is a model; if not, there is only the published number."""
+        return self.model is not None or self.file is not None
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The configurations that a row's search chooses from."""
+
+    base: RunConfig
+    grid: Grid = field(default_factory=dict)
+    small: Grid = field(default_factory=dict)
+    """Values for a shorter search, in place of the grid's; the grid's where it has none."""
+
+    def with_small(self, values: Grid) -> Candidates:
+        """The same with other values in the small grid, where the grid has such a field."""
+        return replace(self, small={**self.small, **{k: v for k, v in values.items() if k in self.grid}})
+
+    def configs(self, name: GridName = "full") -> list[RunConfig]:
+        """All configurations of a grid, in its order.
+
+        Examples
+        --------
+        >>> found = find_candidates(find_row("pgnn-1.5"))
+        >>> len(found.configs()), len(found.configs("small"))
+        (180, 8)
+        """
+        return grid_configs(self.base, {**self.grid, **self.small} if name == "small" else self.grid)
+
+
+def find_row(key: str, own: Mapping[str, Row] | None = None) -> Row:
+    """The row of that key: one of ``own``, one of ``rows.toml``, or a model by its name.
+
+    Examples
+    --------
+    >>> find_row("gcn+pgnn-1.5").fixed, find_row("pgnn-1.5").label
+    ({'p': 1.5}, 'pGNN p = 1.5')
+    >>> find_row("gprgn")
+    Traceback (most recent call last):
+    plap.errors.InputError: there is no row named 'gprgn': did you mean gprgnn? ...
+    """
+    for known in (own or {}, _shared_rows()):
+        if key in known:
+            return known[key]
+    if key in model_names():
+        return parse_row(key, {"model": key})
+    close = difflib.get_close_matches(key, [*(own or {}), *_shared_rows(), *model_names()], n=2)
+    hint = (
+        f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(model_names())}, pgnn-1.5"
+    )
+    raise InputError(
+        f"there is no row named {key!r}: {hint} "
+        "(a row of your own is defined by the table's [rows], with its model and the values that it has)"
+    )
+
+
+def parse_row(key: str, raw: Mapping[str, Any], folder: Path | None = None) -> Row:
+    """A row as TOML has it.
+
+    Parameters
+    ----------
+    key : str
+    raw : mapping
+        ``model`` (a name), ``file`` (a path) or neither; ``label``, ``correct_and_smooth``; all else is a
+        field of the model's parameters or of training.
+    folder : path, optional
+        Where ``file`` is looked for.
+    """
+    for name, kind, said in (
+        ("model", str, "text"), ("file", str, "text"), ("label", str, "text"),
+        ("correct_and_smooth", bool, "true or false"),
+    ):  # fmt: skip
+        if name in raw and not isinstance(raw[name], kind):
+            raise InputError(f"{name} must be {said}, not {raw[name]!r}")
+    if "model" in raw and "file" in raw:
+        raise InputError("a row has a model or a file, not both")
+    fixed = {name: value for name, value in raw.items() if name not in _ABOUT_THE_ROW}
+    smoothed = raw.get("correct_and_smooth", False)
+    if "model" in raw:
+        kind = find_model(raw["model"])
+        label = kind.label_of(RunConfig(raw["model"], **fixed).parameters)
+    elif "file" not in raw and (fixed or smoothed):
+        raise InputError("a row without a model or a file has a label and nothing else")
+    else:
+        label = key
+    return Row(
+        key=key,
+        label=raw.get("label", f"{label} + C&S" if smoothed else label),
+        model=raw.get("model"),
+        file=Path(folder or ".") / raw["file"] if "file" in raw else None,
+        fixed=fixed,
+        correct_and_smooth=smoothed,
+    )
+
+
+def find_candidates(row: Row, file: ModelFile | None = None) -> Candidates:
+    """What a row's search chooses from: the model's own grid, without the fields that the row fixes.
+
+    Parameters
+    ----------
+    row : Row
+    file : ModelFile, optional
+        What ``row.file`` holds.
+    """
+    fixed: dict[str, Any] = dict(row.fixed)
+    if file is not None:
+        loaded = load_model_file(file)
+        kind, fixed = loaded.kind, dict(loaded.fixed) | fixed
+    elif row.model is not None:
+        kind = find_model(row.model)
+    else:
+        raise InputError(f"the row {row.key!r} has no model to run")
+    grid, small = (
+        {name: values for name, values in which.items() if name not in row.fixed}
+        for which in (kind.grid, kind.small)
+    )
+    return Candidates(RunConfig(kind.name, **fixed), grid, small)
+
+
+@cache
+def _shared_rows() -> dict[str, Row]:
+    text = (files("plap.experiments") / "rows.toml").read_text(encoding="utf-8")
+    return {key: parse_row(key, raw) for key, raw in tomllib.loads(text).items()}

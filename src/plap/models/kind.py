@@ -1,0 +1,127 @@
+"""What plap knows of a model that can be trained by name: everything about it, in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from plap.graph import Graph
+from plap.models.parameters import Parameters
+from plap.models.stacked import Family
+from plap.nn.linear import Features
+
+Grid = Mapping[str, tuple[Any, ...]]
+"""The values that some fields may take. The last field varies fastest."""
+
+TRAINING_FIELDS = (
+    "model", "parameters", "lr", "weight_decay", "seed", "max_epochs", "patience", "stop_by",
+)  # fmt: skip
+"""Fields of :class:`plap.training.RunConfig`, which no model's parameters may be called."""
+
+P = TypeVar("P", bound=Parameters)
+
+
+class PairStates(NamedTuple):
+    """What a module says of nodes that may or may not be joined by an edge."""
+
+    states: list[Tensor]
+    """[N, hidden] each, from before the first step of propagation to after the last."""
+    probabilities: Tensor
+    """[N, L]."""
+
+
+@dataclass(frozen=True)
+class ModelKind(Generic[P]):
+    """A model that can be trained by name.
+
+    A module's ``forward(x, graph)`` or ``forward(x, edge_index)`` returns logits [N, L] of all nodes.
+    Whatever it draws at random (weights, dropout) must come from PyTorch's own generator, and what it
+    remembers from one step to the next (BatchNorm's statistics) must be a buffer that is changed in place;
+    then a run's result depends on its configuration and its split alone.
+    """
+
+    name: str
+    """What ``RunConfig.model`` says."""
+    parameters: type[P]
+    """A frozen dataclass; every field has a default."""
+    build: Callable[[P, int, int], torch.nn.Module]
+    """(parameters, number of features, number of classes) → the module with its first weights."""
+    title: str = ""
+    """What a reader calls the model, whatever its parameters are; by default its name."""
+    label: Callable[[P], str] | None = None
+    """What a table calls the model with these parameters; by default its title."""
+    uses: str = "features and edges"
+    """What predictions are made from, in words."""
+    grid: Grid = field(default_factory=dict)
+    """The values that the paper searches: parameters, ``lr`` and ``weight_decay``."""
+    small: Grid = field(default_factory=dict)
+    """For a shorter search: values in place of the grid's; where it names none, the grid's own."""
+    search: Grid | None = None
+    """What :func:`plap.training.tune` and ``plap fit`` search; by default the grid."""
+    even_over: str | None = None
+    """A parameter whose values a random draw from ``search`` takes equally often."""
+    dropout_fields: tuple[str, ...] | None = None
+    """Where all of these parameters are 0, a training step computes what an evaluation does, so the two
+    share one forward pass; None: they may always differ."""
+    takes: Literal["graph", "edge_index"] = "graph"
+    """"graph": a :class:`plap.Graph`. "edge_index": a tensor [2, E], and ``edge_weight=`` [E] where the graph
+    is weighted."""
+    sparse_features: bool = False
+    """Whether sparse features are passed as a torch CSR matrix; otherwise they are made dense, once."""
+    stacked: Family | None = None
+    """How many runs are evaluated in one go; None: one run after another, each as its module."""
+    hops: Callable[[P], int] | None = None
+    """How far away a node may be and still count: steps of message passing, and one more for a model that
+    takes a graph and adds self-loops to it. None: as the module's attribute ``hops`` says, if it has one."""
+    module: type[torch.nn.Module] | None = None
+    """The class of what ``build`` returns, by which the functions below find the model of a module."""
+    edge_weights: Callable[[Any, Features, Graph], Tensor] | None = None
+    """(module, x, graph) → how much each stored entry counts, [entries] or [entries, heads]."""
+    embeddings: Callable[[Any, Features, Graph], Tensor] | None = None
+    """(module, x, graph) → what the last linear map sees of each node, [N, hidden]."""
+    pair_states: Callable[[Any, Features, Graph], PairStates] | None = None
+    """(module, x, graph) → what edge trust is judged by."""
+
+    def label_of(self, parameters: P) -> str:
+        """What a table calls the model.
+
+        Examples
+        --------
+        >>> from plap.models import find_model
+        >>> pgnn = find_model("pgnn")
+        >>> pgnn.label_of(pgnn.parameters(p=1.5))
+        'pGNN p = 1.5'
+        """
+        return self.title_or_name if self.label is None else self.label(parameters)
+
+    @property
+    def title_or_name(self) -> str:
+        """The title, or the name of a model without one."""
+        return self.title or self.name
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of the parameters.
+
+        Examples
+        --------
+        >>> from plap.models import find_model
+        >>> find_model("appnp").fields
+        ('hidden', 'K', 'alpha', 'dropout')
+        """
+        return tuple(entry.name for entry in fields(self.parameters))
+
+    @property
+    def search_grid(self) -> Grid:
+        """What a search tries where it is not told otherwise."""
+        return self.grid if self.search is None else self.search
+
+    def may_share(self, parameters: P) -> bool:
+        """Whether the evaluation's forward pass serves the next training step too."""
+        return self.dropout_fields is not None and not any(
+            getattr(parameters, name) > 0 for name in self.dropout_fields
+        )

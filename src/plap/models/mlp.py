@@ -1,0 +1,72 @@
+"""A multilayer perceptron, which knows nothing of the edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from plap.models.kind import Grid, ModelKind
+from plap.models.parameters import Parameters, integer, share
+from plap.models.stacked import (
+    Family,
+    StackedInputs,
+    StackedSettings,
+    State,
+    activated,
+    first_linear,
+    linear,
+    pick,
+    two_layers,
+)
+from plap.nn.baselines import MLP
+
+
+@dataclass(frozen=True)
+class MLPParameters(Parameters):
+    """Parameters of mlp."""
+
+    hidden: int = integer(16)
+    """Hidden units."""
+    dropout: float = share(0.5)
+    """Share of the hidden units that is dropped in training."""
+
+
+PAPER: Grid = {"lr": (0.001, 0.01), "dropout": (0.0, 0.5), "weight_decay": (0.0, 5e-4)}
+"""The appendix "Hyperparameter Settings"."""
+
+PAPER_AND_HIGH_RATE: Grid = {**PAPER, "lr": (*PAPER["lr"], 0.05)}
+"""The paper's grid, extended by pGNN's highest learning rate: in a comparison both get the same ones."""
+
+
+def _head(
+    state: State,
+    inputs: StackedInputs,
+    settings: StackedSettings,
+    embedding: Tensor,
+    epoch: int | None,
+    rows: Tensor,
+) -> Tensor:
+    return linear(state, "lin2", pick(activated(settings, embedding, epoch), rows))
+
+
+MLP_MODEL = ModelKind(
+    "mlp",
+    MLPParameters,
+    lambda c, i, o: MLP(i, c.hidden, o, c.dropout),
+    title="MLP",
+    uses="features alone",
+    grid=PAPER,
+    small={"lr": (0.01,)},
+    search=PAPER_AND_HIGH_RATE,
+    dropout_fields=("dropout",),
+    stacked=Family(
+        first_linear("lin1"),
+        _head,
+        equal=("hidden",),
+        width=lambda c, classes: 5 * c.hidden,
+        weights=two_layers,
+    ),
+    hops=lambda c: 0,
+    module=MLP,
+)

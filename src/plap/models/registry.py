@@ -1,0 +1,128 @@
+"""The models that a run may train, by name: those of plap, and those that a user adds."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+
+from plap.errors import InputError, did_you_mean
+from plap.models.kind import TRAINING_FIELDS, ModelKind
+from plap.models.parameters import Parameters
+
+_KINDS: dict[str, ModelKind[Any]] = {}
+
+
+def register_model(kind: ModelKind[Any], *, replace: bool = False) -> None:
+    """Let ``RunConfig(model=kind.name)`` name this model, in this process.
+
+    Parameters
+    ----------
+    kind : ModelKind
+    replace : bool
+        Whether a model of this name may be there already.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from torch_geometric.nn import GraphSAGE
+    >>> from plap.models import ModelKind, Parameters, integer, register_model, share
+    >>> from plap.training import RunConfig, build_module
+    >>> @dataclass(frozen=True)
+    ... class SAGEParameters(Parameters):
+    ...     hidden: int = integer(16)
+    ...     layers: int = integer(2)
+    ...     dropout: float = share(0.5)
+    >>> register_model(ModelKind(
+    ...     "sage", SAGEParameters, lambda c, i, o: GraphSAGE(i, c.hidden, c.layers, o, dropout=c.dropout),
+    ...     grid={"layers": (2, 3), "lr": (0.01, 0.05)}, takes="edge_index",
+    ... ))
+    >>> build_module(RunConfig(model="sage", layers=3), 5, 3)
+    GraphSAGE(5, 3, num_layers=3)
+    """
+    if not isinstance(kind, ModelKind):
+        raise InputError(f"a model is registered as a ModelKind, not as {type(kind).__name__}")
+    if not isinstance(kind.name, str) or not kind.name:
+        raise InputError(f"a model's name must be a string of one character or more, not {kind.name!r}")
+    _check_parameters(kind)
+    _check_names(kind)
+    if kind.takes not in ("graph", "edge_index"):
+        raise InputError(f"takes must be graph or edge_index, not {kind.takes!r}")
+    if kind.name in _KINDS and not replace:
+        raise InputError(
+            f"there is a model {kind.name!r} already: say replace=True to put another in its place"
+        )
+    _KINDS[kind.name] = kind
+
+
+def find_model(name: str) -> ModelKind[Any]:
+    """The model of this name.
+
+    Examples
+    --------
+    >>> find_model("sgc").fields
+    ('K',)
+    """
+    if isinstance(name, str) and name in _KINDS:
+        return _KINDS[name]
+    raise InputError(f"model must be one of {', '.join(_KINDS)}, not {name!r}{did_you_mean(name, _KINDS)}")
+
+
+def model_names() -> tuple[str, ...]:
+    """Names of all models, in the order in which they were registered."""
+    return tuple(_KINDS)
+
+
+def model_of(module: torch.nn.Module) -> ModelKind[Any] | None:
+    """The model whose ``module`` class this is an instance of; None where there is none.
+
+    Examples
+    --------
+    >>> import plap
+    >>> model_of(plap.nn.PGNN(3, 4, 2)).name
+    'pgnn'
+    """
+    return next((kind for kind in _KINDS.values() if kind.module and isinstance(module, kind.module)), None)
+
+
+def models_with(hook: str) -> str:
+    """Titles of the models that have something optional, such as ``edge_weights``, in a sentence."""
+    return " and ".join(kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook) is not None)
+
+
+def _check_parameters(kind: ModelKind[Any]) -> None:
+    own = kind.parameters
+    if not isinstance(own, type) or not issubclass(own, Parameters) or not dataclasses.is_dataclass(own):
+        raise InputError(
+            f"model {kind.name!r}: parameters must be a dataclass derived from plap.models.Parameters"
+        )
+    for entry in dataclasses.fields(own):
+        if entry.default is dataclasses.MISSING and entry.default_factory is dataclasses.MISSING:
+            raise InputError(f"model {kind.name!r}: the parameter {entry.name!r} has no default")
+        if entry.name in TRAINING_FIELDS:
+            raise InputError(
+                f"model {kind.name!r}: a parameter cannot be called {entry.name!r}, "
+                "which is a setting of training"
+            )
+    own()  # refuses defaults that break the fields' own rules
+
+
+def _check_names(kind: ModelKind[Any]) -> None:
+    for place in ("grid", "small", "search"):
+        for name, values in (getattr(kind, place) or {}).items():
+            if name not in (*kind.fields, "lr", "weight_decay", "max_epochs", "patience", "stop_by"):
+                raise InputError(
+                    f"model {kind.name!r}: {place} names {name!r}, which is neither a parameter of the model "
+                    f"nor a setting of training{did_you_mean(name, kind.fields)}"
+                )
+            if isinstance(values, str) or not isinstance(values, tuple) or not values:
+                raise InputError(f"model {kind.name!r}: {place} must have a tuple of values for {name!r}")
+    named = (*(kind.dropout_fields or ()), *([kind.even_over] if kind.even_over else []))
+    if isinstance(kind.dropout_fields, str):
+        raise InputError(f"model {kind.name!r}: dropout_fields must be a tuple of names, not one string")
+    for name in named:
+        if name not in kind.fields:
+            raise InputError(
+                f"model {kind.name!r} has no parameter {name!r}{did_you_mean(name, kind.fields)}"
+            )
