@@ -121,7 +121,7 @@ def test_tiny_and_odd_graphs() -> None:
 def test_what_cannot_be_compared(graph: plap.Graph, judged: bool) -> None:
     assert can_be_judged(graph) == judged
     if not judged:
-        with pytest.raises(plap.InputError, match="the graph lacks one of these"):
+        with pytest.raises(plap.InputError, match="the graph must have both"):
             edge_trust([plap.nn.PGNN(2, 2, 2)], torch.ones(graph.num_nodes, 2), graph)
 
 
