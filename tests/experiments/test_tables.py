@@ -51,7 +51,7 @@ PLAIN = 'models = ["mlp"]\ndatasets = ["texas"]\n'
         ('models = ["mlp"]', "datasets must be a list of names"),
         ('models = "mlp"\ndatasets = ["texas"]', "models must be a list of names"),
         ('models = ["mlp", "mlp"]\ndatasets = ["texas"]', "models names something twice"),
-        ('models = ["mlp"]\ndatasets = ["texas"]\nrun = 3', "unknown field 'run': did you mean runs?"),
+        ('models = ["mlp"]\ndatasets = ["texas"]\nrun = 3', "unknown field 'run': did you mean runs"),
         ('models = ["mlp"]\ndatasets = ["texas"]\nruns = 0', "runs must be an integer of 1 or more, not 0"),
         ('models = ["mlp"]\ndatasets = ["texas"]\nsplit = "half"', "split must be one of"),
         ('models = ["mlp"]\ndatasets = ["texas"]\nmeasure = "f1"', "measure must be one of score, time"),

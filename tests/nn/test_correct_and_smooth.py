@@ -158,8 +158,8 @@ def test_refuses() -> None:
     graph, split = problems.path(4), thirds(4)
     Z, y = random_probabilities(4, 2), torch.tensor([0, 1, 0, 1])
     cases: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
-        ((problems.features(4, 2), graph, y, split), {}, "take the softmax of logits"),
-        ((torch.full((4, 2), torch.nan), graph, y, split), {}, "take the softmax of logits"),
+        ((problems.features(4, 2), graph, y, split), {}, "apply softmax to logits first"),
+        ((torch.full((4, 2), torch.nan), graph, y, split), {}, "apply softmax to logits first"),
         ((Z[:3], graph, y, split), {}, r"must have shape \[4, C\], not \[3, 2\]"),
         ((Z, EDGES, y, split), {}, "graph must be a plap.Graph, not Tensor"),
         ((Z, graph, Z, split), {}, "y must be a tensor of integers"),
