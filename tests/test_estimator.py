@@ -82,9 +82,9 @@ def test_follows_scikit_learn() -> None:
 
 def test_fixed_parameters_stay_fixed_in_the_search(data: plap.data.GraphData) -> None:
     model = quick(tune="auto", budget=600, p=1.5, mu=0.2).fit(data.graph, data.x, labels_of(data))
-    assert {trial.config.p for trial in model.trials_} == {1.5}
-    assert {trial.config.mu for trial in model.trials_} == {0.2}
-    assert len({trial.config.dropout for trial in model.trials_}) == 2
+    assert {trial.config.parameters.p for trial in model.trials_} == {1.5}
+    assert {trial.config.parameters.mu for trial in model.trials_} == {0.2}
+    assert len({trial.config.parameters.dropout for trial in model.trials_}) == 2
 
 
 def test_same_seed_same_result(data: plap.data.GraphData) -> None:
