@@ -95,6 +95,15 @@ def test_damage_is_refused_with_the_name_of_the_file(
     assert "\n" not in str(caught.value)
 
 
+def test_a_model_of_version_1_is_read(out: Path) -> None:
+    """There every configuration had the fields of all models."""
+    path = out / "model.json"
+    old = {"alpha": 0.1, "dprate": 0.0, "heads": 8, "layers": 3, "mlp_layers": 0, "residual": False}
+    edit = _edit(lambda header: (header.update(format_version=1), header["config"].update(old)))
+    path.write_bytes(edit(path.read_bytes()))
+    assert load_model(out).config == model(7).config
+
+
 def test_every_single_changed_byte_of_the_weights_is_seen(tmp_path: Path) -> None:
     header, weights = model().encode()
     for at in range(0, len(weights), 37):

@@ -8,9 +8,15 @@ import pytest
 
 from plap.errors import InputError
 from plap.experiments import execution
+from plap.experiments.assembly import assemble
+from plap.experiments.local_processes import LocalProcesses
 from plap.experiments.model_files import ModelFile, load_model_file
+from plap.experiments.plan import Effort, Selection, make_cells
 from plap.experiments.rows import find_candidates, parse_row
+from plap.experiments.runner import run_cells
 from plap.experiments.runs import Job, Record, Setting
+from plap.experiments.store import Store
+from plap.experiments.tables import load_table
 from plap.models import find_model
 
 OWN_LAYER = """
@@ -65,6 +71,59 @@ def test_a_layer_of_ones_own() -> None:
     """PyG looks a layer's module and source up; the file need not exist where it is trained."""
     (record,) = train(ModelFile("nowhere/mean.py", OWN_LAYER))
     assert record.epochs > 0
+
+
+OWN_PARAMETERS = OWN_LAYER.replace(
+    "class Mean",
+    """
+from dataclasses import dataclass
+
+from plap.models import Parameters, choice, integer
+
+@dataclass(frozen=True)
+class MeanParameters(Parameters):
+    width: int = integer(4)
+    way: str = choice("mean", "mean", "sum")
+
+PARAMETERS = MeanParameters
+
+class Mean""",
+).replace('lr": [0.01]', 'lr": [0.01], "way": ["mean", "sum"]')
+OWN_TABLE = """
+datasets = ["csbm:phi=0.8,n=60,f=8"]
+models = ["mean.py", "wide"]
+runs = 2
+[rows]
+wide = { file = "mean.py", width = 8, label = "the wide one" }
+"""
+
+
+def test_parameters_of_ones_own_in_a_table_of_several_processes(tmp_path: Path) -> None:
+    """The worker that trains has never heard of the parameters' class."""
+    (tmp_path / "mean.py").write_text(OWN_PARAMETERS)
+    (tmp_path / "own.toml").write_text(OWN_TABLE)
+    table = load_table(str(tmp_path / "own.toml"))
+    effort = Effort(runs=2, search_epochs=3, max_epochs=4, patience=3)
+    cells = make_cells(table, "sound", effort, Selection())
+    with Store(tmp_path / "runs.sqlite") as store:
+        assert run_cells(cells, store, LocalProcesses(1)) == {}
+        result = assemble(table, "sound", effort, cells, store)
+        records = store.all_records()
+    assert [result.label(model) for model in result.models] == ["mean", "the wide one"]
+    assert {record.run.config.parameters.width for record in records} == {4, 8}
+    for cell in result.cells:
+        assert len(cell.values) == 2
+        assert cell.tried == 2
+        assert cell.config is not None
+        assert cell.config["way"] in ("mean", "sum")
+
+
+def test_a_value_that_the_parameters_refuse(tmp_path: Path) -> None:
+    (tmp_path / "mean.py").write_text(OWN_PARAMETERS)
+    (tmp_path / "own.toml").write_text(OWN_TABLE.replace("width = 8", "widht = 8"))
+    table = load_table(str(tmp_path / "own.toml"))
+    with pytest.raises(InputError, match=r"no field 'widht' \(did you mean 'width'\?\)"):
+        make_cells(table, "sound", Effort(runs=1), Selection())
 
 
 def test_a_file_does_not_replace_a_model_of_plap() -> None:

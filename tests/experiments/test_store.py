@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import contextlib
+import json
 import multiprocessing
 import sqlite3
 from dataclasses import replace
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from plap.errors import InputError
+from plap.experiments.model_files import ModelFile, load_model_file
 from plap.experiments.runs import Record, Run, Setting, pack_history, unpack_history
 from plap.experiments.store import Store, equal_records
 from plap.training import RunConfig
@@ -94,6 +97,82 @@ def test_what_is_no_store(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 99")
     with pytest.raises(InputError, match="written by another version of plap"):
         Store(newer)
+
+
+V1_COLUMNS = (
+    "key TEXT PRIMARY KEY, protocol TEXT, dataset TEXT, split TEXT, alone INTEGER, files_digest TEXT, "
+    "model TEXT, code_digest TEXT, config TEXT, seed INTEGER, split_digest TEXT, data_digest TEXT, "
+    "metric TEXT, test_score REAL, val_score REAL, val_loss REAL, best_epoch INTEGER, epochs INTEGER, "
+    "seconds REAL, finite INTEGER, history BLOB, versions TEXT, finished REAL"
+)
+V1_CONFIG = {
+    "model": "pgnn", "hidden": 16, "p": 2.0, "mu": 0.1, "K": 4, "lr": 0.01, "weight_decay": 0.0005,
+    "dropout": 0.5, "alpha": 0.1, "dprate": 0.0, "heads": 8, "layers": 3, "mlp_layers": 0, "residual": False,
+    "seed": 0, "max_epochs": 1000, "patience": 200, "stop_by": "accuracy",
+}  # fmt: skip
+
+
+def write_version_1(path: Path, rows: list[tuple[str, str, dict[str, object], float]]) -> None:
+    """A store as plap wrote it when every configuration had the fields of all models."""
+    with contextlib.closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE runs ({V1_COLUMNS}) WITHOUT ROWID")
+        connection.execute("CREATE INDEX runs_of_cell ON runs (protocol, dataset, split, alone, model)")
+        for number, (model, code, changes, score) in enumerate(rows):
+            config = V1_CONFIG | changes
+            connection.execute(
+                f"INSERT INTO runs VALUES ({', '.join('?' * 23)})",
+                (
+                    f"old key {number}", "sound", "texas", "dense", 0, "", model, code, json.dumps(config),
+                    config["seed"], "a", "b", "accuracy", score, 0.25, 1.5, 3, 5, 0.125, 1,
+                    pack_history(np.arange(15.0).reshape(3, 5)), '{"plap": "0"}', 1.0,
+                ),
+            )  # fmt: skip
+        connection.execute("PRAGMA user_version = 1")
+
+
+def test_an_older_store_keeps_its_results(tmp_path: Path) -> None:
+    path, file = tmp_path / "runs.sqlite", ModelFile("mine.py", "def build(c, i, o): ...")
+    load_model_file(file)
+    deep = {"model": "deep-pgnn", "hidden": 256, "layers": 6, "residual": True}
+    write_version_1(
+        path,
+        [
+            ("pgnn-1.5", "", {"p": 1.5, "mu": 10.0, "seed": 3}, 0.1),
+            ("mlp", "", {"model": "mlp", "max_epochs": 200}, 0.2),
+            ("sgc", "", {"model": "sgc", "K": 2}, 0.3),
+            ("sgc", "", {"model": "sgc", "K": 2, "hidden": 64}, 0.3),
+            ("pgnn-2.0+residual-6+cs", "", deep, 0.4),
+            ("mine", file.digest, {"model": file.registered_name, "hidden": 32}, 0.5),
+            ("mine", file.digest, {"model": file.registered_name, "hidden": 32, "K": 9}, 0.6),
+        ],
+    )
+    setting = Setting("sound", "texas", "dense")
+    smoothed = replace(setting, correct_and_smooth=True)
+    runs = [
+        Run(setting, "pgnn-1.5", RunConfig(p=1.5, mu=10.0, seed=3)),
+        Run(setting, "mlp", RunConfig("mlp", max_epochs=200)),
+        Run(setting, "sgc", RunConfig("sgc", K=2)),
+        Run(smoothed, "deep", RunConfig("deep-pgnn", hidden=256, layers=6, residual=True)),
+        Run(setting, "mine", RunConfig(file.registered_name, hidden=32), file.digest),
+    ]
+    for _ in range(2):  # the second time it is no longer old
+        with Store(path) as store:
+            assert [r.test_score for r in store.records(runs)] == [0.1, 0.2, 0.3, 0.4, 0.5]
+            assert store.missing(runs) == []
+            kept = store._connection.execute("SELECT count(*) FROM runs").fetchone()[0]
+            assert kept == 6  # the two of sgc were the same run
+            assert store._connection.execute("PRAGMA user_version").fetchone()[0] == 2
+            assert store.records(runs[:1])[0].run == runs[0]
+
+
+def test_a_migration_that_fails_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "runs.sqlite"
+    write_version_1(path, [("pgnn-1.5", "", {"p": 1.5}, 0.1), ("pgnn-1.5", "", {"p": 0.5}, 0.2)])
+    with pytest.raises(InputError, match="p must be a number of at least 1"):
+        Store(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchone()[0] == 2
+        assert connection.execute("PRAGMA user_version").fetchone()[0] == 1
 
 
 def _write_many(path: Path, first: int) -> None:

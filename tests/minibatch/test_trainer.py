@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from plap.training import Progress, RunConfig, train_runs
 DATA = tiny_training.data(nodes=80)
 EVALUATIONS: tuple[EvaluateOn, EvaluateOn] = ("halos", "whole")
 SPLIT = tiny_training.masks(DATA.y)
-VALUES = {"p": 1.5, "mu": 0.1, "K": 2, "hidden": 8, "max_epochs": 6, "dropout": 0.0}
+VALUES: dict[str, Any] = {"p": 1.5, "mu": 0.1, "K": 2, "hidden": 8, "max_epochs": 6, "dropout": 0.0}
 CONFIG = RunConfig(**VALUES)
 
 

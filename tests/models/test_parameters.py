@@ -26,7 +26,8 @@ class Everything(Parameters):
 
 
 def test_values_come_out_in_their_own_type() -> None:
-    found = Everything(width=np.int64(8), rate=2, part=np.float32(0.5), other=[1])
+    given: dict[str, Any] = {"width": np.int64(8), "rate": 2, "part": np.float32(0.5), "other": [1]}
+    found = Everything(**given)
     assert (found.width, found.rate, found.part, found.other) == (8, 2.0, 0.5, [1])
     assert [type(value) for value in (found.width, found.rate, found.part)] == [int, float, float]
 

@@ -56,7 +56,11 @@ class BreaksItsRule(Parameters):
     ],
 )
 def test_a_kind_that_makes_no_sense_is_refused(kind: dict[str, Any], message: str) -> None:
-    definition = {"name": "new", "parameters": tiny.HiddenAndDropout, "build": lambda c, i, o: Linear(i, o)}
+    definition: dict[str, Any] = {
+        "name": "new",
+        "parameters": tiny.HiddenAndDropout,
+        "build": lambda c, i, o: Linear(i, o),
+    }
     with pytest.raises(InputError, match=message):
         register_model(ModelKind(**definition | kind))
 

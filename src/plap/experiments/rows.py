@@ -129,8 +129,7 @@ def parse_row(key: str, raw: Mapping[str, Any], folder: Path | None = None) -> R
     fixed = {name: value for name, value in raw.items() if name not in _ABOUT_THE_ROW}
     smoothed = raw.get("correct_and_smooth", False)
     if "model" in raw:
-        kind = find_model(raw["model"])
-        label = kind.label_of(RunConfig(raw["model"], **fixed).parameters)
+        label = find_model(raw["model"]).label_of(RunConfig(raw["model"], **fixed).parameters)
     elif "file" not in raw and (fixed or smoothed):
         raise InputError("a row without a model or a file has a label and nothing else")
     else:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from plap.experiments.runs import Setting, run_key
-from plap.models import find_model, model_names
+from plap.models import find_model
 from plap.training import RunConfig
 
 _OF_EVERY_RUN = {
@@ -28,7 +28,8 @@ def from_version_1(row: dict[str, Any]) -> dict[str, Any]:
     Fields that the model does not have are left out. Runs that differed in nothing else have the same result;
     the first of them is kept. A user's model may have used any field, so it keeps those that were set.
     """
-    config, defaults = _config(json.loads(row["config"]))
+    old = json.loads(row["config"])
+    config, defaults = _of_users_model(old) if row["code_digest"] else _of_plaps_model(old)
     setting = Setting(
         row["protocol"], row["dataset"], row["split"], bool(row["alone"]), row["files_digest"],
         correct_and_smooth=row["model"].endswith("+cs"),
@@ -40,13 +41,18 @@ def from_version_1(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _config(old: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+_Values = dict[str, Any]
+
+
+def _of_plaps_model(old: _Values) -> tuple[_Values, _Values]:
     """The configuration with the fields of its model, and that model's defaults."""
+    foreign = {"hidden", "dropout", *_OF_SOME_MODELS} - set(find_model(old["model"]).fields)
     every = {**_OF_EVERY_RUN, **_OF_SOME_MODELS, **old}
-    if old["model"] in model_names():
-        foreign = {"hidden", "dropout", *_OF_SOME_MODELS} - set(find_model(old["model"]).fields)
-        values = {name: value for name, value in every.items() if name not in foreign}
-        config = RunConfig.from_dict(values)
-        return config.to_dict(), RunConfig(config.model).to_dict()
-    kept = {name: value for name, value in every.items() if value != _OF_SOME_MODELS.get(name, object())}
-    return kept, _OF_EVERY_RUN
+    config = RunConfig.from_dict({name: value for name, value in every.items() if name not in foreign})
+    return config.to_dict(), RunConfig(config.model).to_dict()
+
+
+def _of_users_model(old: _Values) -> tuple[_Values, _Values]:
+    """The configuration with the fields that every run has and those that were set, and the defaults."""
+    kept = {name: value for name, value in old.items() if _OF_SOME_MODELS.get(name, ...) != value}
+    return _OF_EVERY_RUN | kept, _OF_EVERY_RUN
