@@ -1,0 +1,237 @@
+"""One column: what its cells are, decided from all of them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from plap.data.columns.decisions import Column, Kind, Role
+from plap.data.columns.encoding.category import MOST_LEVELS
+from plap.data.columns.reading.cells import trimmed
+from plap.data.columns.reading.dates import DateReader, guess_order
+from plap.data.columns.reading.numbers import PLAIN, SHARE, NumberGuess, NumberReader, guess_format
+from plap.data.columns.reading.plain import BOOLEAN_PAIRS, BooleanReader, TextReader
+from plap.data.columns.reading.vectors import VectorReader, vector_width
+
+ID_NAME = re.compile(r"(?:^|[_\W])(?:id|ids|uid|uuid|guid|key|index|idx|nr|rownum|row)$", re.IGNORECASE)
+CODE_NAME = re.compile(
+    r"(?:^|[_\W])(?:id|code|codes|type|kind|category|cat|class|group|cluster|region|zip|plz|mcc|sic|naics|iso)$",
+    re.IGNORECASE,
+)
+UNIX_SECONDS, UNIX_MILLISECONDS = (1e9, 2e9), (1e12, 2e12)
+"""Unix times between 2001 and 2033."""
+
+
+def judge(column: pl.Series, *, day_first: bool | None = None) -> Column:
+    """Decide what a column is from its type and all of its cells; whether it varies is not asked here."""
+    dtype = column.dtype
+    if dtype == pl.Null:
+        return _drop(column, Kind.EMPTY, "every cell is missing")
+    if isinstance(dtype, pl.List | pl.Array):
+        return _vectors(column)
+    if dtype.is_nested() or dtype in (pl.Object, pl.Binary, pl.Unknown):
+        return _drop(column, Kind.UNSUPPORTED, f"holds {dtype} values, which cannot become features")
+    if dtype.is_temporal() and dtype != pl.Duration:
+        return _feature(column, Kind.DATE, f"holds {dtype} values", DateReader())
+    if dtype == pl.Duration:
+        return _feature(column, Kind.NUMBER, "holds durations, read in seconds", NumberReader())
+    if dtype == pl.Boolean:
+        return _feature(column, Kind.BOOLEAN, "holds true and false", BooleanReader())
+    if isinstance(dtype, pl.Categorical | pl.Enum):
+        return _feature(column, Kind.CATEGORY, f"holds {type(dtype).__name__} values", TextReader())
+    if dtype.is_numeric():
+        return judge_numbers(column, column.cast(pl.Float64), NumberReader())
+    return _text(column, day_first)
+
+
+def judge_numbers(column: pl.Series, values: pl.Series, reader: NumberReader) -> Column:
+    """Decide what a column of numbers is; ``values`` are Float64, null or NaN where missing."""
+    infinite = int(values.is_infinite().sum())
+    known = values.filter(values.is_finite()).drop_nulls()
+    missing = column.len() - known.len()
+    if known.is_empty():
+        return replace(_drop(column, Kind.EMPTY, "no cell holds a finite number"), missing=missing)
+    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
+    distinct = known.n_unique()
+    notes = (_count(infinite, "infinite value is", "infinite values are") + " treated as missing",) * (
+        infinite > 0
+    )
+    found = replace(
+        _feature(column, Kind.NUMBER, "all filled cells are numbers", reader),
+        missing=missing, distinct=distinct, notes=notes,
+    )  # fmt: skip
+    if low >= 0 and high <= 1 and known.is_in([0.0, 1.0]).all():
+        return replace(found, kind=Kind.BOOLEAN, why="the only values are 0 and 1", reader=BooleanReader())
+    if column.dtype == pl.String and column.str.contains(r"^\s*[+-]?0\d").any():
+        why = "written with leading zeros, as codes are"
+        return replace(found, kind=Kind.CATEGORY, why=why, reader=TextReader())
+    if not (known == known.floor()).all():
+        return found
+    return _whole_numbers(column, found, known, low, high)
+
+
+def _whole_numbers(column: pl.Series, found: Column, known: pl.Series, low: float, high: float) -> Column:
+    name, count, distinct = column.name.strip(), known.len(), found.distinct
+    if low >= 19000101 and high <= 20991231 and distinct >= 10:
+        reader = DateReader("compact")
+        if not reader.read(known.cast(pl.Int64)).bad.size:
+            return replace(found, kind=Kind.DATE, why="all values are dates as YYYYMMDD", reader=reader)
+    if distinct == count and count >= 2 and ID_NAME.search(name):
+        why = "every value is different and the name is that of an identifier"
+        return replace(found, kind=Kind.IDENTIFIER, role=Role.DROPPED, why=why, reader=None)
+    if distinct == count == high - low + 1 and count >= 20:
+        why = "the values number the rows without a gap, as identifiers do"
+        return replace(found, kind=Kind.IDENTIFIER, role=Role.DROPPED, why=why, reader=None)
+    for unit, (first, last) in (("seconds", UNIX_SECONDS), ("milliseconds", UNIX_MILLISECONDS)):
+        if first <= low and high < last and distinct > 1:
+            note = f"looks like Unix time in {unit}; as a date it would also give month, weekday and hour"
+            return replace(found, notes=(*found.notes, note))
+    if _looks_like_codes(name, count, distinct, low, high):
+        note = f"{distinct} different whole numbers: if they are codes, name the column as categorical"
+        return replace(found, notes=(*found.notes, note), looks_like_codes=True)
+    return found
+
+
+def _looks_like_codes(name: str, count: int, distinct: int, low: float, high: float) -> bool:
+    """Whether whole numbers may be codes: by name, because there are few, or by many digits with gaps."""
+    if low < 0 or distinct < 3 or count < 3 * distinct:
+        return False
+    few = distinct <= 20 and count >= 30 * distinct
+    digits = low >= 100 and len(f"{low:.0f}") == len(f"{high:.0f}")
+    return bool(CODE_NAME.search(name)) or few or (digits and distinct < 0.2 * (high - low + 1))
+
+
+def _text(column: pl.Series, day_first: bool | None) -> Column:
+    parsed = column.str.strip_chars().cast(pl.Float64, strict=False)
+    unparsed = column.filter(parsed.is_null() & column.is_not_null())
+    if unparsed.len() < column.len() and trimmed(unparsed).null_count() == unparsed.len():
+        return judge_numbers(column, parsed, NumberReader())
+    cells = trimmed(column)
+    filled = cells.len() - cells.null_count()
+    if filled == 0:
+        return replace(_drop(column, Kind.EMPTY, "every cell is missing"), missing=column.len())
+    table = cells.alias("cell").drop_nulls().value_counts()
+    distinct, counts = table["cell"], table["count"].cast(pl.Int64).to_numpy()
+    missing = column.len() - filled
+    lower = set(distinct.str.to_lowercase().to_list()) if distinct.len() <= 4 else set()
+    found: Column | None = None
+    if lower and any(lower <= set(pair) for pair in BOOLEAN_PAIRS):
+        words = " and ".join(sorted(repr(word) for word in lower))
+        found = _feature(column, Kind.BOOLEAN, f"the only values are {words}", BooleanReader())
+    elif 2 * int(counts[distinct.str.contains(r"\d").to_numpy()].sum()) >= filled:
+        found = _written_numbers(column, distinct, counts) or _dates(column, distinct, counts, day_first)
+        width = vector_width(column) if found is None else None
+        if width is not None:
+            found = _feature(
+                column, Kind.VECTOR, f"every cell is a vector of {width} numbers", VectorReader(width)
+            )
+    found = found or _words(column, distinct, counts)
+    return replace(found, missing=missing + found.missing, distinct=distinct.len())
+
+
+def _written_numbers(column: pl.Series, cells: pl.Series, counts: np.ndarray) -> Column | None:
+    """The column as numbers with separators or signs, possibly with a few words for "missing"."""
+    guess = guess_format(cells, counts)
+    if guess.share < 0.5:
+        return None
+    reader = NumberReader(guess.format)
+    read = reader.read(cells)
+    strays = cells.gather(read.bad)
+    notes = list(_format_notes(guess))
+    words = strays.str.contains(r"^[\p{L}\s./_-]+$").all() and strays.len() <= 3
+    marked = 0
+    if strays.len() and words and (counts[read.bad] >= 2).all():
+        reader = NumberReader(guess.format, tuple(sorted(set(strays.str.to_lowercase().to_list()))))
+        marked = int(counts[read.bad].sum())
+        shown = ", ".join(sorted(repr(word) for word in strays.to_list()))
+        notes.append(f"{shown} ({marked} times) is read as missing")
+    elif guess.share < SHARE:
+        return None
+    elif strays.len():
+        bad = int(counts[read.bad].sum())
+        notes.append(_count(bad, "cell is", "cells are") + f" not a number, such as {strays.sort()[0]!r}")
+    if guess.format == PLAIN and not guess.percent and not guess.currencies and not strays.len():
+        notes = []
+    found = _feature(
+        column,
+        Kind.NUMBER,
+        "all filled cells are numbers" if not strays.len() else "most filled cells are numbers",
+        reader,
+    )
+    return replace(found, notes=tuple(notes), missing=marked)
+
+
+def _format_notes(guess: NumberGuess) -> list[str]:
+    written = [guess.marks] if guess.marks else []
+    written += ["per cent signs (read as hundredths)"] * guess.percent
+    written += [f"currency signs ({', '.join(guess.currencies)})"] * bool(guess.currencies)
+    notes = [f"written with {', '.join(written)}"] if written else []
+    if guess.other is not None and guess.format.group == ",":
+        notes.append("a comma before exactly three digits is taken as a mark between thousands")
+    if len(guess.currencies) > 1:
+        notes.append("amounts in several currencies are not converted")
+    return notes
+
+
+def _dates(column: pl.Series, cells: pl.Series, counts: np.ndarray, day_first: bool | None) -> Column | None:
+    guess = guess_order(cells, counts)
+    if guess.share < SHARE:
+        return None
+    order, notes = guess.order, []
+    if guess.other is not None:
+        wanted = guess.order if day_first is not False else guess.other
+        reason = "by rule" if day_first is None else "as requested"
+        notes = [f"day and month cannot be told apart: read as {wanted} {reason}"]
+        order = wanted
+    reader = DateReader(order)
+    bad = reader.read(cells).bad
+    if bad.size:
+        number = int(counts[bad].sum())
+        notes.append(
+            _count(number, "cell is", "cells are") + f" not a date, such as {cells.gather(bad).sort()[0]!r}"
+        )
+    return replace(_feature(column, Kind.DATE, f"dates written as {order}", reader), notes=tuple(notes))
+
+
+def _words(column: pl.Series, distinct: pl.Series, counts: np.ndarray) -> Column:
+    """Text, a category or an identifier, by the number of words and of distinct values."""
+    filled, levels = int(counts.sum()), distinct.len()
+    blanks = distinct.str.count_matches(r"\s+|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]")
+    words = 1 + float(blanks.mean() or 0)  # type: ignore[arg-type]
+    if levels > 1 and words < 1.5 and (levels == filled or (filled >= 20 and levels >= 0.95 * filled)):
+        how = "every value is different" if levels == filled else f"{levels} of {filled} values are different"
+        return _drop(column, Kind.IDENTIFIER, f"{how}, as identifiers are")
+    if words >= 2 and (levels > MOST_LEVELS or 2 * levels > filled):
+        return _feature(
+            column, Kind.TEXT, f"{words:.0f} words per cell, {levels} different texts", TextReader()
+        )
+    return _feature(
+        column, Kind.CATEGORY, _count(levels, "different value", "different values"), TextReader()
+    )
+
+
+def _vectors(column: pl.Series) -> Column:
+    width = vector_width(column)
+    if not width:
+        return _drop(column, Kind.UNSUPPORTED, f"holds {column.dtype} values, which cannot become features")
+    return _feature(column, Kind.VECTOR, f"every cell is a vector of {width} numbers", VectorReader(width))
+
+
+def _feature(
+    column: pl.Series,
+    kind: Kind,
+    why: str,
+    reader: NumberReader | BooleanReader | TextReader | DateReader | VectorReader,
+) -> Column:
+    return Column(column.name, kind, Role.FEATURE, why, reader, column.null_count())
+
+
+def _drop(column: pl.Series, kind: Kind, why: str) -> Column:
+    return Column(column.name, kind, Role.DROPPED, why, None, column.null_count())
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number:,} {one if number == 1 else many}"
