@@ -79,7 +79,7 @@ def write_customer_graph(
     _write(folder / "nodes.csv", style, [list(style.columns), *rows])
     joined = [[table["id"][a], table["id"][b]] for a, b in pairs[edge_order]]
     _write(folder / "edges.csv", style, [["source", "target"], *joined])
-    return np.array(CLASSES)[kind[order]]
+    return np.array([CLASSES[k] for k in kind[order]])
 
 
 def _rows(random: np.random.Generator, kind: NDArray[np.int_]) -> dict[str, list[str]]:
@@ -92,7 +92,9 @@ def _rows(random: np.random.Generator, kind: NDArray[np.int_]) -> dict[str, list
     for k in kind:
         own = CLASSES[k] if random.random() < 0.4 else "both"
         comment = str(random.choice(COMMENTS[own]))
-        comments.append(f"{comment}, {random.choice(['café', 'phone', 'web', 'Zürich'])} {random.integers(900)}")
+        comments.append(
+            f"{comment}, {random.choice(['café', 'phone', 'web', 'Zürich'])} {random.integers(900)}"
+        )
     return {
         "id": [f"c{100000 + 7 * k}" for k in range(kind.size)],
         "age": [str(value) for value in age],
@@ -121,6 +123,7 @@ def _pairs(random: np.random.Generator, kind: NDArray[np.int_], edges: int) -> N
 
 def _write(path: Path, style: Style, rows: list[list[str]]) -> None:
     stream = io.StringIO(newline="")
-    quoting = csv.QUOTE_ALL if style.quoting == "all" else csv.QUOTE_MINIMAL
-    csv.writer(stream, delimiter=style.separator, quoting=quoting, lineterminator="\n").writerows(rows)
+    every = csv.writer(stream, delimiter=style.separator, quoting=csv.QUOTE_ALL, lineterminator="\n")
+    needed = csv.writer(stream, delimiter=style.separator, lineterminator="\n")
+    (every if style.quoting == "all" else needed).writerows(rows)
     path.write_bytes(stream.getvalue().encode(style.encoding))

@@ -185,5 +185,5 @@ def _follow(series: pl.Series, column: Column) -> Column:
     other = guess_format(cells).other
     if other is None:
         return column
-    note = f"written with {other.describe(cells)} like other columns of the table, though it could be read otherwise"
+    note = f"read with {other.describe(cells)}, because other columns of the table have decimal commas"
     return replace(column, reader=replace(reader, format=other), notes=(note,))

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from plap.data.columns.decisions import Column, Kind, Role
 from plap.data.columns.encoding.category import MOST_LEVELS
 from plap.data.columns.reading.cells import trimmed
 from plap.data.columns.reading.dates import DateReader, guess_order
-from plap.data.columns.reading.numbers import PLAIN, SHARE, NumberGuess, NumberReader, guess_format
+from plap.data.columns.reading.numbers import SHARE, NumberGuess, NumberReader, guess_format
 from plap.data.columns.reading.plain import BOOLEAN_PAIRS, BooleanReader, TextReader
 from plap.data.columns.reading.vectors import VectorReader, vector_width
 
@@ -109,59 +110,75 @@ def _text(column: pl.Series, day_first: bool | None) -> Column:
     unparsed = column.filter(parsed.is_null() & column.is_not_null())
     if unparsed.len() < column.len() and trimmed(unparsed).null_count() == unparsed.len():
         return judge_numbers(column, parsed, NumberReader())
-    cells = trimmed(column)
-    filled = cells.len() - cells.null_count()
-    if filled == 0:
-        return replace(_drop(column, Kind.EMPTY, "every cell is missing"), missing=column.len())
-    table = cells.alias("cell").drop_nulls().value_counts()
-    distinct, counts = table["cell"], table["count"].cast(pl.Int64).to_numpy()
-    missing = column.len() - filled
-    lower = set(distinct.str.to_lowercase().to_list()) if distinct.len() <= 4 else set()
-    found: Column | None = None
-    if lower and any(lower <= set(pair) for pair in BOOLEAN_PAIRS):
-        words = " and ".join(sorted(repr(word) for word in lower))
-        found = _feature(column, Kind.BOOLEAN, f"the only values are {words}", BooleanReader())
-    elif 2 * int(counts[distinct.str.contains(r"\d").to_numpy()].sum()) >= filled:
-        found = _written_numbers(column, distinct, counts) or _dates(column, distinct, counts, day_first)
-        width = vector_width(column) if found is None else None
-        if width is not None:
-            found = _feature(
-                column, Kind.VECTOR, f"every cell is a vector of {width} numbers", VectorReader(width)
-            )
-    found = found or _words(column, distinct, counts)
-    return replace(found, missing=missing + found.missing, distinct=distinct.len())
+    cells = trimmed(column).drop_nulls()
+    missing = column.len() - cells.len()
+    if cells.is_empty():
+        return replace(_drop(column, Kind.EMPTY, "every cell is missing"), missing=missing)
+    found = _booleans(column, cells) or _figures(column, cells, day_first)
+    levels = cells.n_unique()
+    found = found or _words(column, cells, levels)
+    return replace(found, missing=missing + found.missing, distinct=levels)
 
 
-def _written_numbers(column: pl.Series, cells: pl.Series, counts: np.ndarray) -> Column | None:
+def _booleans(column: pl.Series, cells: pl.Series) -> Column | None:
+    if cells.head(1000).n_unique() > 4:
+        return None
+    words = set(cells.unique().str.to_lowercase().to_list())
+    if not any(words <= set(pair) for pair in BOOLEAN_PAIRS):
+        return None
+    shown = " and ".join(sorted(repr(word) for word in words))
+    return _feature(column, Kind.BOOLEAN, f"the only values are {shown}", BooleanReader())
+
+
+def _figures(column: pl.Series, cells: pl.Series, day_first: bool | None) -> Column | None:
+    """Numbers, dates or vectors; an evenly spaced sample tells which of them are worth a full look."""
+    sample = cells.gather_every(max(cells.len() // 1000, 1))
+    distinct, counts = cells, np.ones(cells.len(), dtype=np.int64)
+    if 2 * sample.n_unique() < sample.len():
+        table = cells.alias("cell").value_counts()
+        distinct, counts = table["cell"], table["count"].cast(pl.Int64).to_numpy()
+    found = None
+    if guess_format(sample).share >= 0.25:
+        found = _written_numbers(column, distinct, counts)
+    if found is None and guess_order(sample).share >= 0.25:
+        found = _dates(column, distinct, counts, day_first)
+    width = vector_width(column) if found is None else None
+    if width is not None:
+        found = _feature(
+            column, Kind.VECTOR, f"every cell is a vector of {width} numbers", VectorReader(width)
+        )
+    return found
+
+
+def _written_numbers(column: pl.Series, cells: pl.Series, counts: NDArray[np.int64]) -> Column | None:
     """The column as numbers with separators or signs, possibly with a few words for "missing"."""
     guess = guess_format(cells, counts)
     if guess.share < 0.5:
         return None
     reader = NumberReader(guess.format)
-    read = reader.read(cells)
-    strays = cells.gather(read.bad)
-    notes = list(_format_notes(guess))
-    words = strays.str.contains(r"^[\p{L}\s./_-]+$").all() and strays.len() <= 3
-    marked = 0
-    if strays.len() and words and (counts[read.bad] >= 2).all():
-        reader = NumberReader(guess.format, tuple(sorted(set(strays.str.to_lowercase().to_list()))))
-        marked = int(counts[read.bad].sum())
-        shown = ", ".join(sorted(repr(word) for word in strays.to_list()))
-        notes.append(f"{shown} ({marked} times) is read as missing")
+    bad = reader.read(cells).bad
+    notes = _format_notes(guess)
+    strays: dict[str, int] = {}
+    for word, count in zip(cells.gather(bad).to_list(), counts[bad].tolist(), strict=True):
+        strays[word] = strays.get(word, 0) + count
+    number, why, marked = sum(strays.values()), "all filled cells are numbers", 0
+    if strays and _stand_for_missing(strays):
+        reader = NumberReader(guess.format, tuple(sorted({word.lower() for word in strays})))
+        shown, marked = ", ".join(sorted(repr(word) for word in strays)), number
+        notes.append(f"{shown} ({number:,} times) {'is' if len(strays) == 1 else 'are'} read as missing")
     elif guess.share < SHARE:
         return None
-    elif strays.len():
-        bad = int(counts[read.bad].sum())
-        notes.append(_count(bad, "cell is", "cells are") + f" not a number, such as {strays.sort()[0]!r}")
-    if guess.format == PLAIN and not guess.percent and not guess.currencies and not strays.len():
-        notes = []
-    found = _feature(
-        column,
-        Kind.NUMBER,
-        "all filled cells are numbers" if not strays.len() else "most filled cells are numbers",
-        reader,
-    )
+    elif strays:
+        why = "almost all filled cells are numbers"
+        notes.append(_count(number, "cell is", "cells are") + f" not a number, such as {min(strays)!r}")
+    found = _feature(column, Kind.NUMBER, why, reader)
     return replace(found, notes=tuple(notes), missing=marked)
+
+
+def _stand_for_missing(strays: dict[str, int]) -> bool:
+    """Whether cells that are no numbers are up to three words, each of them repeated."""
+    few = len(strays) <= 3 and min(strays.values()) >= 2
+    return few and all(re.fullmatch(r"[^\W\d]+(?:[\s./_-]+[^\W\d]+)*\.?", word) for word in strays)
 
 
 def _format_notes(guess: NumberGuess) -> list[str]:
@@ -176,7 +193,9 @@ def _format_notes(guess: NumberGuess) -> list[str]:
     return notes
 
 
-def _dates(column: pl.Series, cells: pl.Series, counts: np.ndarray, day_first: bool | None) -> Column | None:
+def _dates(
+    column: pl.Series, cells: pl.Series, counts: NDArray[np.int64], day_first: bool | None
+) -> Column | None:
     guess = guess_order(cells, counts)
     if guess.share < SHARE:
         return None
@@ -196,18 +215,17 @@ def _dates(column: pl.Series, cells: pl.Series, counts: np.ndarray, day_first: b
     return replace(_feature(column, Kind.DATE, f"dates written as {order}", reader), notes=tuple(notes))
 
 
-def _words(column: pl.Series, distinct: pl.Series, counts: np.ndarray) -> Column:
+def _words(column: pl.Series, cells: pl.Series, levels: int) -> Column:
     """Text, a category or an identifier, by the number of words and of distinct values."""
-    filled, levels = int(counts.sum()), distinct.len()
-    blanks = distinct.str.count_matches(r"\s+|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]")
-    words = 1 + float(blanks.mean() or 0)  # type: ignore[arg-type]
+    filled = cells.len()
+    blanks = cells.str.count_matches(r"\s+|[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}]")
+    words = 1 + float(blanks.to_numpy().mean())
     if levels > 1 and words < 1.5 and (levels == filled or (filled >= 20 and levels >= 0.95 * filled)):
         how = "every value is different" if levels == filled else f"{levels} of {filled} values are different"
         return _drop(column, Kind.IDENTIFIER, f"{how}, as identifiers are")
     if words >= 2 and (levels > MOST_LEVELS or 2 * levels > filled):
-        return _feature(
-            column, Kind.TEXT, f"{words:.0f} words per cell, {levels} different texts", TextReader()
-        )
+        why = f"{words:.0f} words per cell, {levels} different texts"
+        return _feature(column, Kind.TEXT, why, TextReader())
     return _feature(
         column, Kind.CATEGORY, _count(levels, "different value", "different values"), TextReader()
     )

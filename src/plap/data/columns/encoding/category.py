@@ -16,6 +16,7 @@ MOST_LEVELS = 64
 """Up to this many frequent levels have a feature each."""
 FREQUENT_LEVELS, BUCKETS = 32, 32
 """Where there are more, the most frequent have a feature each and all others share hashed ones."""
+NONE = np.iinfo(np.int64).min
 
 
 def least_count(rows: int) -> int:
@@ -64,20 +65,12 @@ class CategoryEncoder:
         """Write features [rows, width]; return how many values no training row had as a level of its own."""
         codes = self._codes(cells.values)
         missing = cells.missing
-        known = len(self.levels)
-        unseen = int(((codes < 0) & ~missing).sum())
-        if not out.shape[1]:
-            return 0
-        if self.other:
-            codes[(codes < 0) & ~missing] = known
-        if self.buckets and unseen:
-            rest = (codes < 0) & ~missing
-            codes[rest] = known + self._hash(cells.values.filter(pl.Series(rest)))
-        rows = np.flatnonzero(codes >= 0)
-        out[rows, codes[rows]] = 1
+        features = np.where(codes < 0, -1 - codes, codes)
+        rows = np.flatnonzero(codes != NONE)
+        out[rows, features[rows]] = 1
         if self.indicator:
             out[:, -1] = missing
-        return unseen
+        return int(((codes < 0) & ~missing).sum())
 
     def describe(self) -> str:
         """Say what became of the levels."""
@@ -117,18 +110,20 @@ class CategoryEncoder:
         )  # fmt: skip
 
     def _codes(self, values: pl.Series) -> NDArray[np.int64]:
-        """The number of each value's level, −1 for others and for missing ones."""
-        if not self.levels:
-            return np.full(values.len(), -1, dtype=np.int64)
-        codes = values.replace_strict(
-            list(self.levels), list(range(len(self.levels))), default=-1, return_dtype=pl.Int64
-        )
-        return codes.fill_null(-1).to_numpy().copy()
+        """The feature of each value's level, −1 − feature where it shares that, and NONE without a feature.
 
-    def _hash(self, values: pl.Series) -> NDArray[np.int64]:
-        """The bucket of each value, the same on every machine and in every version."""
+        Buckets are the same on every machine and in every version.
+        """
         from sklearn.utils import murmurhash3_32  # noqa: PLC0415
 
-        distinct = values.unique()
-        buckets = [murmurhash3_32(value, positive=True) % self.buckets for value in distinct.to_list()]
-        return values.replace_strict(distinct, buckets, return_dtype=pl.Int64).to_numpy()
+        known = len(self.levels)
+        codes = {level: k for k, level in enumerate(self.levels)}
+        distinct = values.drop_nulls().unique()
+        shared = -1 - known if self.other else NONE
+        found = []
+        for value in distinct.to_list():
+            code = codes.get(value, shared)
+            if code < 0 and self.buckets:
+                code = -1 - known - murmurhash3_32(value, positive=True) % self.buckets
+            found.append(code)
+        return values.replace_strict(distinct, found, default=NONE, return_dtype=pl.Int64).to_numpy()

@@ -17,7 +17,7 @@ SHARE, LEAST, MOST = 0.02, 2, 20
 """A word must occur in this share of the filled training texts, in at least 2 and at most 20 of them."""
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}"
 WORD = rf"[{_UNSPACED}]|[\w&&[^{_UNSPACED}]]{{2,}}"
-"""A word has two characters or more, one of them a letter; in scripts without blanks each character is one."""
+"""A word has two characters, one of them a letter, or more; in scripts without blanks, just one."""
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ def trimmed(column: pl.Series) -> pl.Series:
 
 def over_distinct(column: pl.Series, parse: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """Return ``parse(column)`` of an elementwise function, once per distinct value where they repeat."""
-    head = column.head(1000)
-    if column.len() < 2000 or head.n_unique() > 500:
+    head = column.head(20_000)
+    if column.len() < 2000 or 2 * head.n_unique() > head.len():
         return parse(column).alias(column.name)
     distinct = column.drop_nulls().unique()
     parsed = parse(distinct)

@@ -121,6 +121,28 @@ class DateReader:
 
 def _parse(cells: pl.Series, order: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Seconds since 1970, NaN where a cell is no date, and which cells are sentinels."""
+    if order != "year-month-day":
+        return _parse_parts(cells, order)
+    seconds = _parse_iso(cells)
+    rest = np.flatnonzero(np.isnan(seconds))
+    seconds[rest] = _parse_parts(cells.gather(rest), order)[0]
+    return seconds, ~np.isnan(seconds) & np.isnan(_without_sentinels(seconds))
+
+
+def _parse_iso(cells: pl.Series) -> NDArray[np.float64]:
+    """Seconds since 1970 of ``2020-01-31`` and ``2020-01-31 12:00:00.5``, NaN for others; a short cut."""
+    length = cells.str.len_bytes()
+    days = cells.set((length != 10).fill_null(True), None).str.to_date("%Y-%m-%d", strict=False)
+    seconds = floats(days.cast(pl.Int64)) * 86400
+    longer = ((length >= 19) & (length <= 29)).arg_true()
+    if longer.len():
+        text = cells.gather(longer).str.replace("T", " ", literal=True)
+        times = text.str.to_datetime("%Y-%m-%d %H:%M:%S%.f", time_unit="us", strict=False)
+        seconds[longer.to_numpy()] = floats(times.dt.epoch("us")) / 1e6
+    return seconds
+
+
+def _parse_parts(cells: pl.Series, order: str) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     parts = cells.str.extract_groups(PATTERNS[order]).struct.unnest()
     year = _part(parts, "y", 1970)
     short = parts["y"].str.len_bytes().eq(2).fill_null(False).to_numpy() if "y" in parts.columns else False
