@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from plap.data.columns.decisions import Kind
-from plap.data.columns.transform import ColumnTransform, FittedColumn, read
+from plap.data.columns.transform import ColumnTransform, FittedColumn, read, require
 
 NOTABLE, CERTAIN = 0.2, 1e-3
 """Drift is notable where the stability index is above the first and its p-value below the second."""
@@ -42,11 +42,12 @@ class ColumnDrift:
 
 def drift(transform: ColumnTransform, frame: pl.DataFrame) -> list[ColumnDrift]:
     """Compare each column of a table with the training rows; cells that cannot be read count as missing."""
+    require(frame, [column.name for column in transform.columns])
     return [_compare(column, frame[column.name]) for column in transform.columns if frame.height]
 
 
 def _compare(column: FittedColumn, series: pl.Series) -> ColumnDrift:
-    from scipy.stats import chi2  # noqa: PLC0415
+    from scipy.special import chdtrc  # noqa: PLC0415
 
     cells = read(series, column.reader, "missing")
     reference = column.reference
@@ -56,7 +57,7 @@ def _compare(column: FittedColumn, series: pl.Series) -> ColumnDrift:
     distance = float(np.abs(before - now).sum() / 2)
     freedom = max(int(((before > 0) | (now > 0)).sum()) - 1, 1)
     together = reference.rows * series.len() / (reference.rows + series.len())
-    p_value = float(chi2.sf(psi * together, freedom))
+    p_value = float(chdtrc(freedom, psi * together))
     notable = psi > NOTABLE and p_value < CERTAIN
     sentence = ""
     if notable:

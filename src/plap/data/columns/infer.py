@@ -15,7 +15,7 @@ from plap.data.columns.judging import judge
 from plap.data.columns.reading.cells import trimmed
 from plap.data.columns.reading.numbers import NumberReader, guess_format
 from plap.data.columns.reading.plain import TextReader
-from plap.data.columns.split_columns import split_part
+from plap.data.columns.split_columns import split_roles
 from plap.errors import InputError
 
 
@@ -60,12 +60,15 @@ def infer_columns(
     check_names(frame.columns)
     given = dict(roles or {}) | dict.fromkeys(ignore, Role.IGNORED)
     forced = _forced(frame, categorical, numeric, text, given)
+    splits = split_roles(frame.drop(*given, *forced))
     columns = []
     for series in frame.get_columns():
         if series.name in given:
             column = Column(series.name, Kind.UNREAD, given[series.name], "set by the caller")
         elif series.name in forced:
             column = _force(series, forced[series.name])
+        elif series.name in splits:
+            column = _split(series.name, splits[series.name])
         else:
             column = _decide(series, train, day_first)
         columns.append(_with_counts(series, column))
@@ -117,18 +120,21 @@ def _force(series: pl.Series, kind: Kind) -> Column:
     if series.dtype.is_nested() or series.dtype in (pl.Object, pl.Binary):
         raise InputError(f"column {series.name!r}: holds {series.dtype}, and cannot be read as {kind}")
     if kind is not Kind.NUMBER:
-        return Column(series.name, kind, Role.FEATURE, why, TextReader())
+        missing = int(TextReader().read(series).missing.sum())
+        return Column(series.name, kind, Role.FEATURE, why, TextReader(), missing)
     reader = NumberReader()
     if series.dtype == pl.String:
         reader = NumberReader(guess_format(trimmed(series).drop_nulls()).format)
-    return Column(series.name, kind, Role.FEATURE, why, reader)
+    missing = int(reader.read(series).missing.sum())
+    return Column(series.name, kind, Role.FEATURE, why, reader, missing)
+
+
+def _split(name: str, part: str) -> Column:
+    says = "names the part of each row" if part == "split" else f"marks the {part} rows"
+    return Column(name, Kind.UNREAD, Role.SPLIT, f"{says}: never a feature")
 
 
 def _decide(series: pl.Series, train: NDArray[np.bool_], day_first: bool | None) -> Column:
-    part = None if series.dtype in (pl.Object, pl.Binary) else split_part(series)
-    if part is not None:
-        says = "names the part of each row" if part == "split" else f"marks the {part} rows"
-        return Column(series.name, Kind.UNREAD, Role.SPLIT, f"{says}: used as the split, never as a feature")
     column = judge(series, day_first=day_first)
     if column.role is not Role.FEATURE:
         return column

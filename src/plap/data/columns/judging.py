@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plap.data.columns.decisions import Column, Kind, Role
 from plap.data.columns.encoding.category import MOST_LEVELS
-from plap.data.columns.reading.cells import trimmed
+from plap.data.columns.reading.cells import floats, trimmed
 from plap.data.columns.reading.dates import DateReader, guess_order
 from plap.data.columns.reading.numbers import SHARE, NumberGuess, NumberReader, guess_format
 from plap.data.columns.reading.plain import BOOLEAN_PAIRS, BooleanReader, TextReader
@@ -29,14 +29,14 @@ UNIX_SECONDS, UNIX_MILLISECONDS = (1e9, 2e9), (1e12, 2e12)
 def judge(column: pl.Series, *, day_first: bool | None = None) -> Column:
     """Decide what a column is from its type and all of its cells; whether it varies is not asked here."""
     dtype = column.dtype
-    if dtype == pl.Null:
+    if column.null_count() == column.len():
         return _drop(column, Kind.EMPTY, "every cell is missing")
     if isinstance(dtype, pl.List | pl.Array):
         return _vectors(column)
     if dtype.is_nested() or dtype in (pl.Object, pl.Binary, pl.Unknown):
         return _drop(column, Kind.UNSUPPORTED, f"holds {dtype} values, which cannot become features")
     if dtype.is_temporal() and dtype != pl.Duration:
-        return _feature(column, Kind.DATE, f"holds {dtype} values", DateReader())
+        return _with_sentinels(_feature(column, Kind.DATE, f"holds {dtype} values", DateReader()), column)
     if dtype == pl.Duration:
         return _feature(column, Kind.NUMBER, "holds durations, read in seconds", NumberReader())
     if dtype == pl.Boolean:
@@ -44,41 +44,37 @@ def judge(column: pl.Series, *, day_first: bool | None = None) -> Column:
     if isinstance(dtype, pl.Categorical | pl.Enum):
         return _feature(column, Kind.CATEGORY, f"holds {type(dtype).__name__} values", TextReader())
     if dtype.is_numeric():
-        return judge_numbers(column, column.cast(pl.Float64), NumberReader())
+        return judge_numbers(column, floats(column), NumberReader())
     return _text(column, day_first)
 
 
-def judge_numbers(column: pl.Series, values: pl.Series, reader: NumberReader) -> Column:
-    """Decide what a column of numbers is; ``values`` are Float64, null or NaN where missing."""
-    infinite = int(values.is_infinite().sum())
-    known = values.filter(values.is_finite()).drop_nulls()
-    missing = column.len() - known.len()
-    if known.is_empty():
+def judge_numbers(column: pl.Series, values: NDArray[np.float64], reader: NumberReader) -> Column:
+    """Decide what a column of numbers is; ``values`` [rows] are NaN where missing."""
+    known = values[np.isfinite(values)]
+    missing, infinite = column.len() - known.size, int(np.isinf(values).sum())
+    if not known.size:
         return replace(_drop(column, Kind.EMPTY, "no cell holds a finite number"), missing=missing)
-    low, high = float(known.min()), float(known.max())  # type: ignore[arg-type]
-    distinct = known.n_unique()
-    notes = (_count(infinite, "infinite value is", "infinite values are") + " treated as missing",) * (
-        infinite > 0
-    )
+    notes = [_count(infinite, "infinite value is", "infinite values are") + " treated as missing"]
     found = replace(
         _feature(column, Kind.NUMBER, "all filled cells are numbers", reader),
-        missing=missing, distinct=distinct, notes=notes,
+        missing=missing, notes=tuple(notes * (infinite > 0)),
     )  # fmt: skip
-    if low >= 0 and high <= 1 and known.is_in([0.0, 1.0]).all():
+    if ((known == 0) | (known == 1)).all():
+        found = replace(found, distinct=1 + int(known.min() < known.max()))
         return replace(found, kind=Kind.BOOLEAN, why="the only values are 0 and 1", reader=BooleanReader())
+    found = replace(found, distinct=pl.Series(known).n_unique())
     if column.dtype == pl.String and column.str.contains(r"^\s*[+-]?0\d").any():
         why = "written with leading zeros, as codes are"
         return replace(found, kind=Kind.CATEGORY, why=why, reader=TextReader())
-    if not (known == known.floor()).all():
-        return found
-    return _whole_numbers(column, found, known, low, high)
+    return _whole_numbers(column, found, known) if (known == np.floor(known)).all() else found
 
 
-def _whole_numbers(column: pl.Series, found: Column, known: pl.Series, low: float, high: float) -> Column:
-    name, count, distinct = column.name.strip(), known.len(), found.distinct
+def _whole_numbers(column: pl.Series, found: Column, known: NDArray[np.float64]) -> Column:
+    name, count, distinct = column.name.strip(), known.size, found.distinct
+    low, high = float(known.min()), float(known.max())
     if low >= 19000101 and high <= 20991231 and distinct >= 10:
         reader = DateReader("compact")
-        if not reader.read(known.cast(pl.Int64)).bad.size:
+        if not reader.read(pl.Series(known)).bad.size:
             return replace(found, kind=Kind.DATE, why="all values are dates as YYYYMMDD", reader=reader)
     if distinct == count and count >= 2 and ID_NAME.search(name):
         why = "every value is different and the name is that of an identifier"
@@ -107,9 +103,10 @@ def _looks_like_codes(name: str, count: int, distinct: int, low: float, high: fl
 
 def _text(column: pl.Series, day_first: bool | None) -> Column:
     parsed = column.str.strip_chars().cast(pl.Float64, strict=False)
-    unparsed = column.filter(parsed.is_null() & column.is_not_null())
-    if unparsed.len() < column.len() and trimmed(unparsed).null_count() == unparsed.len():
-        return judge_numbers(column, parsed, NumberReader())
+    nulls = parsed.null_count()
+    unparsed = column.filter(parsed.is_null()) if nulls > column.null_count() else None
+    if nulls < column.len() and (unparsed is None or trimmed(unparsed).null_count() == unparsed.len()):
+        return judge_numbers(column, floats(parsed), NumberReader())
     cells = trimmed(column).drop_nulls()
     missing = column.len() - cells.len()
     if cells.is_empty():
@@ -117,7 +114,8 @@ def _text(column: pl.Series, day_first: bool | None) -> Column:
     found = _booleans(column, cells) or _figures(column, cells, day_first)
     levels = cells.n_unique()
     found = found or _words(column, cells, levels)
-    return replace(found, missing=missing + found.missing, distinct=levels)
+    further = found.missing if found.kind in (Kind.NUMBER, Kind.DATE) else 0
+    return replace(found, missing=missing + further, distinct=levels)
 
 
 def _booleans(column: pl.Series, cells: pl.Series) -> Column | None:
@@ -171,8 +169,7 @@ def _written_numbers(column: pl.Series, cells: pl.Series, counts: NDArray[np.int
     elif strays:
         why = "almost all filled cells are numbers"
         notes.append(_count(number, "cell is", "cells are") + f" not a number, such as {min(strays)!r}")
-    found = _feature(column, Kind.NUMBER, why, reader)
-    return replace(found, notes=tuple(notes), missing=marked)
+    return replace(_feature(column, Kind.NUMBER, why, reader), notes=tuple(notes), missing=marked)
 
 
 def _stand_for_missing(strays: dict[str, int]) -> bool:
@@ -212,7 +209,22 @@ def _dates(
         notes.append(
             _count(number, "cell is", "cells are") + f" not a date, such as {cells.gather(bad).sort()[0]!r}"
         )
-    return replace(_feature(column, Kind.DATE, f"dates written as {order}", reader), notes=tuple(notes))
+    found = _feature(column, Kind.DATE, f"dates written as {order}", reader)
+    return _with_sentinels(replace(found, notes=tuple(notes), missing=0), cells, counts)
+
+
+def _with_sentinels(found: Column, cells: pl.Series, counts: NDArray[np.int64] | None = None) -> Column:
+    """Count dates such as 9999-12-31 as missing."""
+    read = DateReader(found.reader.order).read(cells) if isinstance(found.reader, DateReader) else None
+    if read is None:
+        return found
+    absent = read.missing & cells.is_not_null().to_numpy()
+    absent[read.bad] = False
+    number = int(absent.sum() if counts is None else counts[absent].sum())
+    if not number:
+        return found
+    note = _count(number, "date", "dates") + " in the year 1 or 9999 treated as missing"
+    return replace(found, notes=(*found.notes, note), missing=found.missing + number)
 
 
 def _words(column: pl.Series, cells: pl.Series, levels: int) -> Column:

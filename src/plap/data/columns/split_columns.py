@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plap.data.columns.reading.cells import CellError, trimmed
+from plap.data.columns.reading.cells import MISSING, CellError, trimmed
 from plap.data.columns.reading.plain import BooleanReader
 from plap.data.columns.reading.vectors import as_lists
 
@@ -20,6 +20,7 @@ WORDS = {
     "test": ("test", "testing", "te", "holdout", "hold-out", "heldout"),
 }
 NONE = ("unlabelled", "unlabeled", "unused", "other", "ignore")
+NUMBERS = {"0", "1", "2"}
 SPLIT_NAMES = ("split", "data_split", "dataset_split", "train_val_test", "train_test")
 _PART = {word: part for part, words in WORDS.items() for word in words}
 _MASK = re.compile(
@@ -38,34 +39,33 @@ class SplitColumns:
     numbered: bool = False
 
 
-def split_part(column: pl.Series) -> str | None:
-    """Return what a column says of a split: "split", "train", "val", "test", or None if it is none.
+def split_roles(frame: pl.DataFrame) -> dict[str, str]:
+    """Return the columns that describe a split: "split" for one of words, else the part that a mask marks.
 
-    "split" is one column with the words train, val and test (or 0, 1, 2 if its name is ``split``); the
-    others are masks of true and false, such as ``train_mask``.
+    A column of the words train, val and test (or 0, 1, 2 if its name is ``split``) is one whatever its name.
+    A mask of true and false is one if its name has "mask" in it or begins like ``is_train``; a plain name
+    such as ``test`` is one only where both ``train`` and another part have columns.
 
     Examples
     --------
-    >>> split_part(pl.Series("val_mask", [0, 1])), split_part(pl.Series("fold", ["train", "test"]))
-    ('val', 'split')
+    >>> split_roles(pl.DataFrame({"val_mask": [0, 1], "fold": ["train", "test"], "test": [1, 0]}))
+    {'val_mask': 'val', 'fold': 'split'}
     """
-    name = re.sub(r"[^a-z0-9]+", "_", column.name.strip().lower()).strip("_")
-    named = _MASK.match(name)
-    if named and _holds_masks(column):
-        return _PART[named.group(1)]
-    if (
-        column.dtype.is_integer()
-        or column.dtype == pl.String
-        or isinstance(column.dtype, pl.Categorical | pl.Enum)
-    ):
-        words = _words(column)
-        if name in SPLIT_NAMES and words <= {"0", "1", "2"} and "0" in words:
-            return "split"
-        parts = {_PART[word] for word in words if word in _PART}
-        known = words <= {*_PART, *NONE}
-        if known and "train" in parts and (len(parts) > 1 or name in SPLIT_NAMES):
-            return "split"
-    return None
+    roles: dict[str, str] = {}
+    plain: dict[str, str] = {}
+    for column in frame.get_columns():
+        name = re.sub(r"[^a-z0-9]+", "_", column.name.strip().lower()).strip("_")
+        named = _MASK.match(name)
+        if named and _holds_masks(column):
+            part = _PART[named.group(1)]
+            sure = "mask" in name or (part == "train" and name.startswith(("is_", "in_")))
+            (roles if sure else plain)[column.name] = part
+        elif _holds_words(column, name in SPLIT_NAMES):
+            roles[column.name] = "split"
+    parts = {*plain.values(), *roles.values()}
+    if "train" in parts and len(parts - {"split"}) > 1:
+        roles |= plain
+    return {name: roles[name] for name in frame.columns if name in roles}
 
 
 def find_split(frame: pl.DataFrame, *, index: int = 0) -> SplitColumns | None:
@@ -74,36 +74,46 @@ def find_split(frame: pl.DataFrame, *, index: int = 0) -> SplitColumns | None:
     ``index`` chooses among several splits where each cell of a mask holds a list. One column of words
     comes before masks. A row that two masks claim is refused.
     """
-    parts = {name: split_part(frame[name]) for name in frame.columns}
+    parts = split_roles(frame)
     whole = next((name for name, part in parts.items() if part == "split"), None)
     if whole is not None:
         return _from_words(frame[whole])
-    names = tuple(name for name, part in parts.items() if part is not None)
-    if not names:
+    if not parts:
         return None
     masks = {part: np.zeros(frame.height, dtype=np.bool_) for part in PARTS}
     claimed = np.zeros(frame.height, dtype=np.bool_)
-    for name in names:
+    for name, part in parts.items():
         mask = _mask(frame[name], index)
         if (claimed & mask).any():
             row = int((claimed & mask).argmax())
             raise CellError(name, row, True, "the row is in two parts of the split")
         claimed |= mask
-        masks[str(parts[name])] |= mask
-    return SplitColumns(names, masks["train"], masks["val"], masks["test"])
+        masks[part] |= mask
+    return SplitColumns(tuple(parts), masks["train"], masks["val"], masks["test"])
+
+
+def _holds_words(column: pl.Series, named: bool) -> bool:
+    """Whether a column says train, val or test in each row; ``named`` if its name says that it does."""
+    words = _words(column)
+    if named and "0" in words and words <= NUMBERS:
+        return True
+    parts = {_PART[word] for word in words if word in _PART}
+    return "train" in parts and words <= {*_PART, *NONE} and (named or len(parts) > 1)
 
 
 def _words(column: pl.Series) -> set[str]:
-    """Distinct filled values in lower case, as long as they are few."""
-    distinct = column.head(1000).cast(pl.String).drop_nulls().unique()
-    if distinct.len() > 24:
-        return {"?"}
-    return set(trimmed(column.unique().cast(pl.String)).drop_nulls().str.to_lowercase().to_list())
+    """Distinct filled values in lower case; none where they cannot be words or are too many."""
+    text = column.dtype == pl.String or isinstance(column.dtype, pl.Categorical | pl.Enum)
+    if not (text or column.dtype.is_integer()) or column.head(1000).n_unique() > 24:
+        return set()
+    return {str(value).strip().lower() for value in column.unique().to_list()} - {"none", *MISSING}
 
 
 def _holds_masks(column: pl.Series) -> bool:
-    lists = as_lists(column) if column.dtype.is_nested() else None
-    if lists is not None:
+    if column.dtype.is_nested():
+        lists = as_lists(column)
+        if lists is None:
+            return False
         inner = lists.explode(empty_as_null=False).drop_nulls()
         return bool(inner.is_in([0.0, 1.0]).all()) and inner.len() > 0
     if column.dtype == pl.Boolean:
@@ -126,7 +136,7 @@ def _mask(column: pl.Series, index: int) -> NDArray[np.bool_]:
 
 def _from_words(column: pl.Series) -> SplitColumns:
     words = trimmed(column.cast(pl.String)).str.to_lowercase()
-    numbered = _words(column) <= {"0", "1", "2"}
+    numbered = _words(column) <= NUMBERS
     spelled = {part: (str(k),) if numbered else WORDS[part] for k, part in enumerate(PARTS)}
     train, val, test = (words.is_in(spelled[part]).fill_null(False).to_numpy() for part in PARTS)
     return SplitColumns((column.name,), train, val, test, numbered)

@@ -111,13 +111,13 @@ class ColumnTransform:
     ) -> ColumnTransform:
         """Learn from the training rows alone; ``plan`` says how each column is read."""
         check_rows(frame, train)
-        _require(frame, [column.name for column in plan])
+        require(frame, [column.name for column in plan])
         rows = np.flatnonzero(train)
-        whole = rows.size == frame.height
+        mask = None if rows.size == frame.height else pl.Series(train)
         fitted = []
         for column in plan.features:
             assert column.reader is not None
-            series = frame[column.name] if whole else frame[column.name].filter(pl.Series(train))
+            series = frame[column.name] if mask is None else frame[column.name].filter(mask)
             cells = read(series, column.reader, on_bad, rows)
             encoder = CLASSES[column.kind][1].fit(cells)
             if encoder.feature_names(column.name):
@@ -150,7 +150,7 @@ class ColumnTransform:
         read is refused with its row, or counted as missing where ``on_bad`` is "missing".
         """
         check_names(frame.columns)
-        _require(frame, [column.name for column in self.columns])
+        require(frame, [column.name for column in self.columns])
         matrix = np.zeros((frame.height, len(self.feature_names)), dtype=np.float32)
         notes = self._extra(frame)
         start = 0
@@ -239,7 +239,8 @@ def read(
     return cells
 
 
-def _require(frame: pl.DataFrame, names: list[str]) -> None:
+def require(frame: pl.DataFrame, names: list[str]) -> None:
+    """Refuse a table without one of the columns."""
     absent = [name for name in names if name not in frame.columns]
     if absent:
         shown = ", ".join(repr(name) for name in absent[:5]) + (", …" if len(absent) > 5 else "")

@@ -83,7 +83,8 @@ class CategoryEncoder:
                 f"many levels: one feature for each of the {len(self.levels)} most frequent, "
                 f"the other {self.rare} hashed into {self.buckets} features"
             )
-        parts = [f"one feature for each of {len(self.levels)} levels"]
+        several = f"each of {len(self.levels)} levels" if len(self.levels) > 1 else "the one frequent level"
+        parts = [f"one feature for {several}"]
         if self.other:
             parts.append(f"{self.rare} rare and all unseen ones together in one")
         if self.indicator:

@@ -27,8 +27,11 @@ class BooleanReader:
 
     def read(self, column: pl.Series) -> Cells[NDArray[np.float64]]:
         """Return 0, 1 or NaN as float64 [rows]."""
-        if column.dtype in (pl.Boolean, pl.Null) or column.dtype.is_numeric():
-            values = floats(column)
+        numbers = column.cast(pl.Float64, strict=False) if column.dtype == pl.String else column
+        if numbers.null_count() > column.null_count():
+            numbers = column
+        if numbers.dtype in (pl.Boolean, pl.Null) or numbers.dtype.is_numeric():
+            values = floats(numbers)
             good = (values == 0) | (values == 1)
             return Cells(np.where(good, values, np.nan), np.flatnonzero(~good & ~np.isnan(values)))
         if not (column.dtype == pl.String or isinstance(column.dtype, pl.Categorical | pl.Enum)):

@@ -34,7 +34,7 @@ class VectorReader:
         wrong = np.flatnonzero(lengths != self.width)
         if wrong.size:
             row = int(wrong[0])
-            problem = f"the vector has {lengths[row]} numbers, and must have {self.width}"
+            problem = f"the length of the vector is {lengths[row]}, and must be {self.width}"
             raise CellError(column.name, row, None, problem)
         values = np.full((column.len(), self.width), np.nan)
         present = lists.is_not_null().to_numpy()
@@ -85,4 +85,4 @@ def vector_width(column: pl.Series) -> int | None:
     if lists is None:
         return None
     widths = lists.list.len().drop_nulls()
-    return int(widths.mode().min()) if widths.len() else None  # type: ignore[arg-type]
+    return int(widths.mode().max()) if widths.len() else None  # type: ignore[arg-type]
