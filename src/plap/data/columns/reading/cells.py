@@ -1,0 +1,120 @@
+"""Cells as they stand in a table: which are missing, which cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, NoReturn, Protocol, TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from plap.errors import InputError
+
+MISSING = (
+    "", "na", "n/a", "n.a.", "n.a", "#n/a", "#na", "<na>", "nan", "null", "(null)", "#null!", "none", "nil",
+    "nat", "\\n", "-", "--", "---", "–", "—", "?", ".", "..", "missing", "#value!", "#div/0!", "#ref!",
+)  # fmt: skip
+"""What people and programs write into a cell that has no value, in lower case."""
+
+V = TypeVar("V", NDArray[np.float64], pl.Series)
+
+
+class CellError(InputError):
+    """One cell that cannot be read; ``row`` counts data rows from 0, so that a caller can name the line."""
+
+    def __init__(self, column: str, row: int, value: object, problem: str) -> None:
+        super().__init__(f"column {column!r}, row {row + 1}: {problem}")
+        self.column, self.row, self.value, self.problem = column, row, value, problem
+
+
+@dataclass(frozen=True)
+class Cells(Generic[V]):
+    """The values of a column.
+
+    Attributes
+    ----------
+    values
+        Numbers [rows] or [rows, width] with NaN where missing, or a string series with null where missing.
+    bad
+        Rows whose cells are filled and cannot be read; they count as missing.
+    infinite
+        Number of infinite values; they count as missing.
+    reading
+        How the cells were read, where that differs from how the reader was told to; otherwise empty.
+    """
+
+    values: V
+    bad: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, dtype=np.intp))
+    infinite: int = 0
+    reading: str = ""
+
+    @property
+    def missing(self) -> NDArray[np.bool_]:
+        """Which rows have no value [rows]."""
+        if isinstance(self.values, pl.Series):
+            return self.values.is_null().to_numpy()
+        missing: NDArray[np.bool_] = np.isnan(self.values)
+        return np.logical_and.reduce(missing, axis=1) if missing.ndim > 1 else missing
+
+
+class Reader(Protocol):
+    """Turns a column of any type into values, or refuses it by name."""
+
+    problem: ClassVar[str]
+    """What is wrong with a cell that cannot be read: "is not a number"."""
+
+    def read(self, column: pl.Series) -> Cells[Any]:
+        """Return the values of a column."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all that is needed to read another table in the same way."""
+        ...
+
+
+def refuse_type(column: pl.Series, expected: str) -> NoReturn:
+    """Refuse a column whose type can never be what is expected."""
+    raise InputError(f"column {column.name!r}: holds {column.dtype}, and must hold {expected}")
+
+
+def trimmed(column: pl.Series) -> pl.Series:
+    """Return text without blanks around it, and null where a cell is missing.
+
+    Examples
+    --------
+    >>> trimmed(pl.Series([" 5 ", "n/a", "-", None, "x"])).to_list()
+    ['5', None, None, None, 'x']
+    """
+    return over_distinct(column.cast(pl.String), _trim)
+
+
+def over_distinct(column: pl.Series, parse: Callable[[pl.Series], pl.Series]) -> pl.Series:
+    """Return ``parse(column)`` of an elementwise function, once per distinct value where they repeat."""
+    head = column.head(20_000)
+    if column.len() < 2000 or 2 * head.n_unique() > head.len():
+        return parse(column).alias(column.name)
+    distinct = column.drop_nulls().unique()
+    parsed = parse(distinct)
+    return column.replace_strict(distinct, parsed, default=None, return_dtype=parsed.dtype)
+
+
+def floats(column: pl.Series) -> NDArray[np.float64]:
+    """Return a numeric or boolean column as float64 with NaN for null."""
+    values: NDArray[np.float64] = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return values
+
+
+def finite(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Return the values with NaN for infinite ones, and the number of those."""
+    infinite = np.isinf(values)
+    count = int(infinite.sum())
+    return (np.where(infinite, np.nan, values) if count else values), count
+
+
+def _trim(column: pl.Series) -> pl.Series:
+    text = column.str.strip_chars()
+    short = text.str.len_bytes() <= 8
+    missing = short & text.str.to_lowercase().is_in(MISSING)
+    return text.set(missing.fill_null(False), None)
