@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.kernels import fused_op
+from plap.kernels.registry import propagate_unchecked
 from plap.training.config import RunConfig
 from plap.training.inputs import Inputs
 from plap.training.masks import dropout_masks
@@ -138,8 +138,8 @@ def _pgnn_head(
 ) -> Tensor:
     hidden = _activated(settings, embedding, epoch)
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
-    result = fused_op.propagate(
-        hidden, inputs.graph, settings.p, settings.mu, settings.K, 1.0, None, settings.propagation_budget
+    result = propagate_unchecked(
+        hidden, inputs.graph, settings.p, settings.mu, settings.K, budget=settings.propagation_budget
     )
     return _linear(state, "conv.lin", _pick(result, rows))
 
