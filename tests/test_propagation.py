@@ -17,7 +17,7 @@ import plap
 import problems
 import textbook
 from allocations import Allocations
-from plap.kernels import fused_op, threads
+from plap.kernels.fused import operator, threads
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_all_gradients_for_every_width(
         p = torch.tensor([1.5, 2.5], dtype=torch.float64, requires_grad=True)
         mu = torch.tensor([0.1, 1.0], dtype=torch.float64, requires_grad=True)
         on = problems.per_entry_weight(graph, weight)
-        result = plap.propagate(leaf, on, p, mu, 3, omega=0.9, backend=backend)  # type: ignore[arg-type]
+        result = plap.propagate(leaf, on, p, mu, 3, omega=0.9, backend=backend)
         slopes.append(torch.autograd.grad(result, [leaf, weight, p, mu], cotangent.to(kind)))
     tolerance = 1e-9 if dtype == torch.float64 else 1e-4
     for got, wanted in zip(*slopes, strict=True):
@@ -184,7 +184,7 @@ def test_opcheck(graph: plap.Graph, every: int) -> None:
     mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
     weight = graph.weight.clone().requires_grad_(keep)
     arguments = (x, graph.indptr, graph.indices, weight, graph.degree, p, mu, 3, 0.9, 0.0, every)
-    torch.library.opcheck(fused_op._forward, arguments)
+    torch.library.opcheck(operator.fused_forward, arguments)
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

@@ -1,27 +1,26 @@
-"""What propagate takes of memory, told before anything exists."""
+"""How much memory propagate needs, computed before anything is allocated."""
 
 from __future__ import annotations
 
 import numbers
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import torch
 
 from plap.errors import InputError
+from plap.kernels import registry
 from plap.kernels.budget import Shape
-from plap.kernels.chunked import ways as chunked
-from plap.propagation import Backend
 
 
 class MemoryNeeded(NamedTuple):
-    """Bytes of a call of :func:`plap.propagate` and, in training, of its backward pass."""
+    """Bytes that a call of :func:`plap.propagate` needs, and in training its backward pass too."""
 
     ends: int
-    """x and the result, in training also the gradients of both."""
+    """For x and the result, in training also for the gradients of both."""
     usual: int
-    """What is allocated beyond these and the graph if no budget is given."""
+    """Allocated in addition to these and the graph if no budget is given."""
     least: int
-    """The smallest ``memory_budget``."""
+    """The smallest ``memory_budget`` that is accepted."""
 
 
 def memory_needed(
@@ -33,29 +32,29 @@ def memory_needed(
     runs: int = 1,
     dtype: torch.dtype = torch.float32,
     device: torch.device | str = "cpu",
-    backend: Backend = "auto",
+    backend: str = "auto",
     training: bool = True,
 ) -> MemoryNeeded:
-    """How much memory :func:`plap.propagate` takes, from the shape of what it is given.
+    """How much memory :func:`plap.propagate` takes, from the sizes of its arguments.
 
-    The graph's weights are taken to be of type ``dtype`` too; if not, the fused backend holds a copy of them.
+    The edge weights are assumed to be of type ``dtype`` too; otherwise the fused backend keeps a copy.
 
     Parameters
     ----------
     num_nodes, num_entries : int
-        Of the graph; an edge is two entries.
+        Size of the graph; an undirected edge is two entries.
     channels, K, runs : int
     dtype : torch.dtype
         float32 or float64.
     device : torch.device or str
-        Where it would run. Nothing is allocated there.
+        The device to run on. Nothing is allocated there.
     backend : {"auto", "fused", "torch"}
     training : bool
-        Whether something requires gradients.
+        Whether gradients will be computed.
 
     Examples
     --------
-    Ten steps on a million nodes and 64 channels can do with two thirds of what they take if nobody minds.
+    Ten steps on a million nodes and 64 channels usually take half as much again as they need.
 
     >>> import plap
     >>> need = plap.memory_needed(1_000_000, 50_000_000, channels=64, K=10)
@@ -71,17 +70,14 @@ def memory_needed(
             raise InputError(f"{name} must be an integer of {least} or more, not {count!r}")
     if dtype not in (torch.float32, torch.float64):
         raise InputError(f"dtype must be float32 or float64, not {dtype}")
-    if backend not in get_args(Backend) or backend == "dense":
-        raise InputError(f"backend must be one of auto, fused, torch, not {backend!r}")
-    where = torch.device(device).type
-    if backend == "auto":
-        backend = "fused" if where == "cpu" else "torch"
-    shape = Shape(runs, num_nodes, channels, num_entries, K, dtype.itemsize, where)
-    if backend == "fused":
-        from plap.kernels import fused_ways as fused  # noqa: PLC0415  (imports Numba)
-
-        ways = fused.ways(shape, training=training)
-    else:
-        ways = chunked.ways(shape, training=training)
+    names = registry.names(bounded=True)
+    if backend not in names:
+        raise InputError(f"backend must be one of {', '.join(names)}, not {backend!r}")
+    where = torch.device(device)
+    shape = Shape(runs, num_nodes, channels, num_entries, K, dtype.itemsize, where.type)
+    chosen = (
+        registry.choose("auto", where, dtype, bounded=True) if backend == "auto" else registry.named(backend)
+    )
+    ways = chosen.ways(shape, training=training)
     state = runs * num_nodes * channels * dtype.itemsize
     return MemoryNeeded((4 if training else 2) * state, ways[0].size, ways[-1].size)

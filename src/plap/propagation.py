@@ -1,30 +1,20 @@
-"""p-Laplacian message passing (Eq. 10-15): the one place where arguments are checked and a backend chosen."""
+"""p-Laplacian message passing (Eq. 10-15): checks the arguments and hands the call to a backend."""
 
 from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable
-from functools import partial
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.kernels import dense, fused_op, torch_ops
-from plap.kernels.autograd_ops import Variant
+from plap.kernels import registry
+from plap.kernels.backend import Backend, Variant
+from plap.kernels.torch.backend import aggregation_weights as torch_aggregation_weights
 from plap.memory import MemoryBudget, parse_budget
-
-Backend = Literal["auto", "torch", "fused", "dense"]
-Kernel = Callable[..., Tensor]
-
-_KERNELS: dict[str, Kernel] = {
-    "dense": dense.propagate,
-    "torch": torch_ops.propagate,
-    "fused": fused_op.propagate,
-}
 
 
 def propagate(
@@ -37,7 +27,7 @@ def propagate(
     omega: float = 1.0,
     eps: float | None = None,
     variant: Variant = "paper",
-    backend: Backend = "auto",
+    backend: str | Backend = "auto",
     memory_budget: MemoryBudget = None,
 ) -> Tensor:
     r"""Take K steps of p-Laplacian message passing from F(0) = x (Eq. 11-13).
@@ -68,14 +58,15 @@ def propagate(
         Damping: F ← (1 − omega) F + omega F'. The paper has 1.
     eps : float, optional
         By default two rows that are equal up to rounding do not interact (M_ij = 0, the paper's rule). With
-        ``eps`` its norm counts as at least eps instead, for p ≤ 2: M_ij = W_ij max(‖∇F‖, eps)^(p−2).
+        ``eps`` the edge norm counts as at least eps instead, for p ≤ 2: M_ij = W_ij max(‖∇F‖, eps)^(p−2).
     variant : {"paper", "published"}
         "published" takes α of the sending node and doubles β as the code of 2022 did; only to compare with
         its numbers.
-    backend : {"auto", "fused", "torch", "dense"}
+    backend : {"auto", "fused", "torch", "dense"} or plap.kernels.backend.Backend
         "fused" is for the CPU; "torch" is plain PyTorch on any device and twice differentiable. Neither holds
         anything of size edges × channels, but "torch" does for second derivatives, torch.func and
-        torch.compile. "dense" builds N × N matrices, to check the others. "auto" takes "fused" where it can.
+        torch.compile. "dense" builds N × N matrices, to check the others. "auto" takes "fused" where it can,
+        and "torch" elsewhere. An object with the methods of a backend is used as it is.
     memory_budget : int or str, optional
         Bytes, or text such as "4GiB", that the call and its backward pass may allocate beyond x, the graph,
         the result and the gradients. Edges are then taken in smaller chunks and activations of the K steps
@@ -97,9 +88,9 @@ def propagate(
     """
     settings = _check(x, graph, p, mu, K, omega, eps, variant)
     budget = parse_budget(memory_budget)
-    kernel = _choose(x, backend, variant, budget)
+    chosen = registry.choose(backend, x.device, x.dtype, variant, bounded=budget is not None)
     runs = x if x.ndim == 3 else x.unsqueeze(0)
-    result = kernel(runs, graph, *settings, omega, eps, **({} if budget is None else {"budget": budget}))
+    result = chosen.propagate(runs, graph, *settings, omega, eps, variant=variant, budget=budget)
     return result if x.ndim == 3 else result.squeeze(0)
 
 
@@ -122,7 +113,7 @@ def aggregation_weights(
     """
     settings = _check(x, graph, p, mu, 1, 1.0, eps, "paper")
     runs = x if x.ndim == 3 else x.unsqueeze(0)
-    weights = torch_ops.aggregation_weights(runs, graph, settings.p, settings.mu, eps)
+    weights = torch_aggregation_weights(runs, graph, settings.p, settings.mu, eps)
     return weights if x.ndim == 3 else weights.squeeze(0)
 
 
@@ -136,7 +127,7 @@ def _check(
     x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, K: int, omega: float, eps: float | None,
     variant: str,
 ) -> _Settings:  # fmt: skip
-    """Refuse what has no meaning, naming the argument; p and mu come back as one number a run."""
+    """Refuse what has no meaning, naming the argument; p and mu come back as one number per run."""
     if not isinstance(graph, Graph):
         raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
     if not isinstance(x, Tensor) or x.layout != torch.strided:
@@ -185,33 +176,17 @@ def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: floa
 
 
 def _check_number(name: str, value: float, least: float | None) -> None:
-    # comparisons alone: a number that torch.compile traces has no more
+    # comparisons only, because a number that torch.compile traces offers nothing else
     if not (value > 0 if least is None else least <= value) or not value < math.inf:
         wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
         raise InputError(f"{name} must be {wanted}, not {value:g}")
 
 
 def _all_finite(x: Tensor) -> bool:
-    """The sum of all is finite if each is; only where it is not, each has to be looked at."""
+    """Whether every number is finite. A finite sum shows it at once; only otherwise is each number tested."""
     return bool(torch.isfinite(x.detach().sum())) or bool(torch.isfinite(x).all())
 
 
 def _in_transform(value: Tensor) -> bool:
     """Whether ``value`` stands for many (torch.func) or for none (meta), so that it cannot be looked at."""
     return torch._C._functorch.is_functorch_wrapped_tensor(value) or value.device.type == "meta"
-
-
-def _choose(x: Tensor, backend: str, variant: str, budget: int | None) -> Kernel:
-    if backend not in get_args(Backend):
-        raise InputError(f"backend must be one of {', '.join(get_args(Backend))}, not {backend!r}")
-    if variant == "published":
-        if backend in ("fused", "dense"):
-            raise InputError(f"variant 'published' needs backend 'torch', not {backend!r}")
-        return partial(torch_ops.propagate, variant="published")
-    if backend == "dense" and budget is not None:
-        raise InputError("memory_budget cannot be kept by backend 'dense'")
-    if backend == "fused" and x.device.type != "cpu":
-        raise InputError(f"backend 'fused' needs x on the CPU, not on {x.device}")
-    if backend == "auto":
-        backend = "fused" if x.device.type == "cpu" else "torch"
-    return _KERNELS[backend]

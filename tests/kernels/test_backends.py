@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 import pytest
@@ -15,32 +14,14 @@ from torch import Tensor
 import problems
 from plap.calculus import gradient, objective
 from plap.graph import Graph
-from plap.kernels import dense, fused_op, torch_ops
+from plap.kernels import dense, registry
+from plap.kernels.backend import Backend
+from plap.kernels.dense import DENSE
 from problems import DEGENERATE, FIXTURE, FIXTURE_MU, GENERIC, P_VALUES, PROBLEMS, Problem
 
+BACKENDS = {backend.name: backend for backend in registry.BACKENDS if backend is not DENSE}
 
-class Backend(Protocol):
-    def __call__(
-        self,
-        x: Tensor,
-        graph: Graph,
-        p: Tensor,
-        mu: Tensor,
-        K: int,
-        omega: float = 1.0,
-        eps: float | None = None,
-    ) -> Tensor: ...
-
-
-def fused(
-    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float = 1.0, eps: float | None = None
-) -> Tensor:
-    return fused_op.propagate(x, graph, p, mu, K, omega, eps)
-
-
-BACKENDS: dict[str, Backend] = {"torch": torch_ops.propagate, "fused": fused}
-
-every_backend = pytest.mark.parametrize("propagate", BACKENDS.values(), ids=BACKENDS)
+every_backend = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 every_p = pytest.mark.parametrize("p", P_VALUES)
 every_problem = pytest.mark.parametrize("make", PROBLEMS.values(), ids=PROBLEMS)
 
@@ -50,31 +31,31 @@ def numbers(*values: float) -> Tensor:
 
 
 def one_run(
-    propagate: Backend, problem: Problem, p: float, mu: float, K: int, eps: float | None = None
+    backend: Backend, problem: Problem, p: float, mu: float, K: int, eps: float | None = None
 ) -> Tensor:
-    return propagate(problem.x[None], problem.graph, numbers(p), numbers(mu), K, 1.0, eps)[0]
+    return backend.propagate(problem.x[None], problem.graph, numbers(p), numbers(mu), K, 1.0, eps)[0]
 
 
 def with_gradients(
-    propagate: Backend, problem: Problem, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None
+    backend: Backend, problem: Problem, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None
 ) -> list[Tensor]:
     """The result for one run per p, and its gradients in x, weights, p and mu against a fixed cotangent."""
     x = torch.stack([problem.x * (1 + run) for run in range(len(p))]).requires_grad_()
     weight = problem.graph.weight.clone().requires_grad_()
     p, mu = p.clone().requires_grad_(), mu.clone().requires_grad_()
-    result = propagate(x, problems.per_entry_weight(problem.graph, weight), p, mu, K, omega, eps)
+    result = backend.propagate(x, problems.per_entry_weight(problem.graph, weight), p, mu, K, omega, eps)
     cotangent = problems.features(result.numel(), 1, seed=5).reshape(result.shape)
     return [result.detach(), *torch.autograd.grad(result, [x, weight, p, mu], cotangent)]
 
 
 @every_backend
 @pytest.mark.parametrize("p", FIXTURE)
-def test_fixture(propagate: Backend, p: float) -> None:
+def test_fixture(backend: Backend, p: float) -> None:
     problem, expected = problems.fixture(), FIXTURE[p]
     x = problem.x[None].requires_grad_()
     weight = problem.graph.weight.clone().requires_grad_()
     p_tensor, mu = numbers(p).requires_grad_(), numbers(FIXTURE_MU).requires_grad_()
-    F1 = propagate(x, problems.per_entry_weight(problem.graph, weight), p_tensor, mu, 1)
+    F1 = backend.propagate(x, problems.per_entry_weight(problem.graph, weight), p_tensor, mu, 1)
     dx, dw, dp, dmu = torch.autograd.grad(F1, [x, weight, p_tensor, mu], problems.fixture_cotangent()[None])
 
     torch.testing.assert_close(F1[0].detach(), problems.rows(expected.F1), rtol=0, atol=1e-10)
@@ -85,7 +66,7 @@ def test_fixture(propagate: Backend, p: float) -> None:
         torch.testing.assert_close(dx[0], total, rtol=0, atol=1e-9)
     if expected.w_grad is not None:
         torch.testing.assert_close(dw, numbers(*expected.w_grad), rtol=0, atol=1e-9)
-    F4 = one_run(propagate, problems.fixture(), p, FIXTURE_MU, K=4)
+    F4 = one_run(backend, problems.fixture(), p, FIXTURE_MU, K=4)
     if expected.F4 is not None:
         torch.testing.assert_close(F4, problems.rows(expected.F4), rtol=0, atol=1e-10)
     if expected.L_F4 is not None:
@@ -96,34 +77,36 @@ def test_fixture(propagate: Backend, p: float) -> None:
 @every_backend
 @pytest.mark.parametrize(("omega", "eps"), [(1.0, None), (0.6, None), (1.0, 0.5)])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_agrees_with_the_dense_oracle(propagate: Backend, name: str, omega: float, eps: float | None) -> None:
+def test_agrees_with_the_dense_oracle(backend: Backend, name: str, omega: float, eps: float | None) -> None:
     make = PROBLEMS[name]
     # two equal rows differ by some rounding after a step, and M = w ν^(1/4) makes 1e-8 of 1e-32
     tolerance = 2e-6 if name in DEGENERATE else 1e-9
     mu = torch.linspace(0.1, 1.0, len(P_VALUES), dtype=torch.float64)
-    results = with_gradients(propagate, make(), numbers(*P_VALUES), mu, 3, omega, eps)
-    expected = with_gradients(dense.propagate, make(), numbers(*P_VALUES), mu, 3, omega, eps)
+    results = with_gradients(backend, make(), numbers(*P_VALUES), mu, 3, omega, eps)
+    expected = with_gradients(DENSE, make(), numbers(*P_VALUES), mu, 3, omega, eps)
     for result, oracle in zip(results, expected, strict=True):
         torch.testing.assert_close(result, oracle, rtol=tolerance, atol=tolerance)
 
 
 @every_backend
 @every_p
-def test_float32_agrees_with_the_dense_oracle(propagate: Backend, p: float) -> None:
+def test_float32_agrees_with_the_dense_oracle(backend: Backend, p: float) -> None:
     problem = GENERIC["random"]()
-    result = propagate(problem.x[None].float(), problem.graph, torch.tensor([p]), torch.tensor([0.1]), 4)
+    result = backend.propagate(
+        problem.x[None].float(), problem.graph, torch.tensor([p]), torch.tensor([0.1]), 4
+    )
     assert result.dtype == torch.float32
-    expected = one_run(dense.propagate, problem, p, 0.1, K=4)
+    expected = one_run(DENSE, problem, p, 0.1, K=4)
     torch.testing.assert_close(result[0].double(), expected, rtol=1e-4, atol=1e-5)
 
 
 @every_backend
 @every_p
-def test_gradcheck(propagate: Backend, p: float) -> None:
+def test_gradcheck(backend: Backend, p: float) -> None:
     graph = problems.random_graph(5, 0.6, seed=2)
 
     def run(x: Tensor, weight: Tensor, mu: Tensor, p: Tensor) -> Tensor:
-        return propagate(x, problems.per_entry_weight(graph, weight), p, mu, 2)
+        return backend.propagate(x, problems.per_entry_weight(graph, weight), p, mu, 2)
 
     inputs = (
         problems.features(10, 2).reshape(2, 5, 2).requires_grad_(),
@@ -137,7 +120,7 @@ def test_gradcheck(propagate: Backend, p: float) -> None:
 @every_backend
 @every_problem
 def test_p_2_is_the_linear_recursion_and_its_limit_theorem_1(
-    propagate: Backend, make: Callable[[], Problem]
+    backend: Backend, make: Callable[[], Problem]
 ) -> None:
     problem, mu = make(), 0.5
     W = dense.weight_matrix(problem.graph, torch.float64)
@@ -147,18 +130,18 @@ def test_p_2_is_the_linear_recursion_and_its_limit_theorem_1(
     F = problem.x
     for _ in range(3):
         F = torch.where(linked, (walk @ F + mu * problem.x) / (1 + mu), problem.x)
-    torch.testing.assert_close(one_run(propagate, problem, 2.0, mu, K=3), F)
+    torch.testing.assert_close(one_run(backend, problem, 2.0, mu, K=3), F)
 
     laplacian = torch.diag((D > 0).double()) - walk
     limit = torch.linalg.solve(laplacian + mu * torch.eye(len(D)).double(), mu * problem.x)
-    torch.testing.assert_close(one_run(propagate, problem, 2.0, mu, K=120), limit)
+    torch.testing.assert_close(one_run(backend, problem, 2.0, mu, K=120), limit)
 
 
 @every_backend
 @every_p
 @every_problem
 def test_relabelling_the_nodes_relabels_the_result(
-    propagate: Backend, make: Callable[[], Problem], p: float
+    backend: Backend, make: Callable[[], Problem], p: float
 ) -> None:
     problem = make()
     graph, n = problem.graph, problem.graph.num_nodes
@@ -168,20 +151,20 @@ def test_relabelling_the_nodes_relabels_the_result(
     )
     x = torch.empty_like(problem.x)
     x[new_label] = problem.x
-    result = one_run(propagate, Problem(relabelled, x), p, 0.2, K=3)
-    torch.testing.assert_close(result[new_label], one_run(propagate, problem, p, 0.2, K=3))
+    result = one_run(backend, Problem(relabelled, x), p, 0.2, K=3)
+    torch.testing.assert_close(result[new_label], one_run(backend, problem, p, 0.2, K=3))
 
 
 @every_backend
 @every_p
 @every_problem
-def test_scaling_laws(propagate: Backend, make: Callable[[], Problem], p: float) -> None:
+def test_scaling_laws(backend: Backend, make: Callable[[], Problem], p: float) -> None:
     problem, mu, c = make(), 0.3, 8.0
-    F = one_run(propagate, problem, p, mu, K=3)
+    F = one_run(backend, problem, p, mu, K=3)
     heavier = problems.per_entry_weight(problem.graph, c * problem.graph.weight)
-    torch.testing.assert_close(one_run(propagate, Problem(heavier, problem.x), p, mu, K=3), F)
-    scaled = one_run(propagate, Problem(problem.graph, c * problem.x), p, mu, K=3)
-    torch.testing.assert_close(scaled, c * one_run(propagate, problem, p, mu * c ** (2 - p), K=3))
+    torch.testing.assert_close(one_run(backend, Problem(heavier, problem.x), p, mu, K=3), F)
+    scaled = one_run(backend, Problem(problem.graph, c * problem.x), p, mu, K=3)
+    torch.testing.assert_close(scaled, c * one_run(backend, problem, p, mu * c ** (2 - p), K=3))
 
 
 def clamped_objective(F: Tensor, problem: Problem, p: float, mu: float, eps: float) -> Tensor:
@@ -197,13 +180,13 @@ def clamped_objective(F: Tensor, problem: Problem, p: float, mu: float, eps: flo
 @pytest.mark.parametrize("p", [p for p in P_VALUES if p <= 2])
 @every_problem
 def test_clamped_energy_descends_by_the_margin(
-    propagate: Backend, make: Callable[[], Problem], p: float, mu: float
+    backend: Backend, make: Callable[[], Problem], p: float, mu: float
 ) -> None:
     problem, eps = make(), 0.2
     F = problem.x
     level = clamped_objective(F, problem, p, mu, eps)
     for K in range(1, 9):
-        following = one_run(propagate, problem, p, mu, K, eps)
+        following = one_run(backend, problem, p, mu, K, eps)
         next_level = clamped_objective(following, problem, p, mu, eps)
         margin = mu * (following - F).square().sum()
         assert next_level <= level - margin + 1e-12 * (1 + level)
@@ -212,33 +195,33 @@ def test_clamped_energy_descends_by_the_margin(
 
 @every_backend
 @every_p
-def test_a_node_without_edges_keeps_its_input(propagate: Backend, p: float) -> None:
+def test_a_node_without_edges_keeps_its_input(backend: Backend, p: float) -> None:
     lone, empty = problems.isolated_node(), problems.no_edges()
-    assert one_run(propagate, lone, p, 0.1, K=4)[2].equal(lone.x[2])
-    assert not one_run(propagate, lone, p, 0.1, K=4)[0].equal(lone.x[0])
-    assert one_run(propagate, empty, p, 0.1, K=4).equal(empty.x)
+    assert one_run(backend, lone, p, 0.1, K=4)[2].equal(lone.x[2])
+    assert not one_run(backend, lone, p, 0.1, K=4)[0].equal(lone.x[0])
+    assert one_run(backend, empty, p, 0.1, K=4).equal(empty.x)
 
 
 @every_backend
 @pytest.mark.parametrize("p", [p for p in P_VALUES if p < 2])
-def test_rows_equal_but_for_rounding_are_cut_like_equal_rows(propagate: Backend, p: float) -> None:
+def test_rows_equal_but_for_rounding_are_cut_like_equal_rows(backend: Backend, p: float) -> None:
     problem = problems.duplicate_rows()
     nudged = problem.x.clone()
     nudged[3] *= 1 + 2.0**-52
     assert not nudged.equal(problem.x)
-    result = one_run(propagate, Problem(problem.graph, nudged), p, 0.1, K=1)
-    torch.testing.assert_close(result, one_run(propagate, problem, p, 0.1, K=1))
+    result = one_run(backend, Problem(problem.graph, nudged), p, 0.1, K=1)
+    torch.testing.assert_close(result, one_run(backend, problem, p, 0.1, K=1))
 
 
 @every_backend
 @every_p
 @pytest.mark.parametrize("make", DEGENERATE.values(), ids=DEGENERATE)
-def test_runs_are_independent(propagate: Backend, make: Callable[[], Problem], p: float) -> None:
+def test_runs_are_independent(backend: Backend, make: Callable[[], Problem], p: float) -> None:
     problem = make()
     x = torch.stack([problem.x, 2 * problem.x, problem.x.flip(0)])
-    together = propagate(x, problem.graph, numbers(p, 2.0, 3.5), numbers(0.1, 0.5, 2.0), 2)
+    together = backend.propagate(x, problem.graph, numbers(p, 2.0, 3.5), numbers(0.1, 0.5, 2.0), 2)
     for run, (p_run, mu_run) in enumerate([(p, 0.1), (2.0, 0.5), (3.5, 2.0)]):
-        alone = one_run(propagate, Problem(problem.graph, x[run]), p_run, mu_run, K=2)
+        alone = one_run(backend, Problem(problem.graph, x[run]), p_run, mu_run, K=2)
         torch.testing.assert_close(together[run], alone)
 
 
@@ -252,12 +235,14 @@ def test_runs_are_independent(propagate: Backend, make: Callable[[], Problem], p
     eps=st.sampled_from([None, None, 0.1]),
 )
 def test_values_and_gradients_are_finite_in_float32(
-    propagate: Backend, problem: Problem, p: float, mu: float, K: int, eps: float | None
+    backend: Backend, problem: Problem, p: float, mu: float, K: int, eps: float | None
 ) -> None:
     x = problem.x.float()[None].requires_grad_()
     weight = problem.graph.weight.float().requires_grad_()
     p_tensor, mu_tensor = torch.tensor([p], requires_grad=True), torch.tensor([mu], requires_grad=True)
-    result = propagate(x, problems.per_entry_weight(problem.graph, weight), p_tensor, mu_tensor, K, 1.0, eps)
+    result = backend.propagate(
+        x, problems.per_entry_weight(problem.graph, weight), p_tensor, mu_tensor, K, 1.0, eps
+    )
     assert torch.isfinite(result).all()
     slopes = torch.autograd.grad(result.mean(), [x, weight, p_tensor, mu_tensor])
     for name, slope in zip(["x", "weight", "p", "mu"], slopes, strict=True):

@@ -49,7 +49,7 @@ def test_gradcheck_and_gradgradcheck(p: float, eps: float | None) -> None:
     graph = problems.random_graph(5, 0.6, seed=2)
 
     def run(x: Tensor, weight: Tensor, mu: Tensor, p: Tensor) -> Tensor:
-        return dense.propagate(x, problems.per_entry_weight(graph, weight), p, mu, 2, 1.0, eps)
+        return dense.DENSE.propagate(x, problems.per_entry_weight(graph, weight), p, mu, 2, 1.0, eps)
 
     inputs = (
         problems.features(5, 2).unsqueeze(0).requires_grad_(),

@@ -9,8 +9,8 @@ import torch
 
 import plap
 import tiny_training as tiny
-from plap.kernels import fused_op
 from plap.kernels.activations import KEEP_ALL, KEEP_NONE, sparsest
+from plap.kernels.fused import operator
 from plap.models import find_model, model_names
 from plap.training import Progress, RunConfig, RunResult, train_runs
 from plap.training.batches import make_batches, run_bytes
@@ -120,7 +120,7 @@ def test_a_budget_below_one_run_recomputes_activations_and_changes_nothing(
     data = tiny.data()
     config, split = RunConfig(K=10, max_epochs=6, p=1.5), tiny.masks(data.y)
     kept: list[int] = []
-    forward = fused_op._forward
+    forward = operator.fused_forward
 
     def spy(*arguments: Any) -> Any:
         kept.append(arguments[-1])
@@ -131,7 +131,7 @@ def test_a_budget_below_one_run_recomputes_activations_and_changes_nothing(
         result = train_runs(data.graph, data.x, data.y, [config], split, memory_budget=budget)[0]
         return result, {every for every in kept if every != KEEP_NONE}
 
-    monkeypatch.setattr(fused_op, "_forward", spy)
+    monkeypatch.setattr(operator, "fused_forward", spy)
     usual, keeps_all = train("1 GiB")
     assert keeps_all == {KEEP_ALL}
     lean, keeps_some = train(run_bytes(config, 60, 12, 2, 4) - 1)

@@ -1,4 +1,6 @@
-"""Backends of p-Laplacian message passing, each one function of one signature.
+"""The backends of p-Laplacian message passing.
 
-``dense`` is the oracle of the tests, ``torch_ops`` plain PyTorch on any device, ``fused`` Numba on the CPU.
+``backend`` is the protocol that every one of them follows, and ``registry`` lists them. ``dense`` checks the
+others, ``torch`` is plain PyTorch on any device, ``fused`` is Numba on the CPU. What they share is ``budget``
+(how a memory budget is met) and ``activations`` (which states the backward pass keeps or recomputes).
 """

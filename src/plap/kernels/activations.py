@@ -1,7 +1,7 @@
-"""Which of the K activations a forward pass keeps, and how the backward pass gets the others back.
+"""Which of the K activations a forward pass keeps, and how the backward pass recomputes the others.
 
-Kept is the state before every ``every``-th step. ``every`` = 1 keeps all; otherwise the backward pass takes
-the steps between two kept states again, which costs at most one more forward pass.
+The state before every ``every``-th step is kept. ``every`` = 1 keeps all; otherwise the backward pass repeats
+the steps between two kept states, which costs at most one more forward pass.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEEP_NONE = 0
 
 
 def sparsest(steps: int) -> int:
-    """The ``every`` that holds the fewest states at a time, about √steps.
+    """The ``every`` that needs the fewest states at a time, about √steps.
 
     Examples
     --------
@@ -28,12 +28,12 @@ def sparsest(steps: int) -> int:
 
 
 def kept(steps: int, every: int) -> int:
-    """How many states are kept, the first among them."""
+    """How many states are kept, including the first."""
     return -(-steps // every)
 
 
 def held(steps: int, every: int) -> int:
-    """The most states that exist at a time in the backward pass: those kept and the longest way to go again.
+    """The largest number of states that exist at a time in the backward pass: kept and recomputed ones.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def backwards(
 ) -> Iterator[tuple[int, State]]:
     """Every step, last first, with the state before it.
 
-    ``states`` are those kept, and ``advance(state, k)`` takes step k from the state before it.
+    ``states`` are the kept ones, and ``advance(state, k)`` takes step k from the state before it.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Ways to run a backend, from the fastest to the leanest, and the choice among them.
 
-What a way takes is told from the shape alone, so that it can be asked before anything exists. It is what a
-call of propagate and its backward pass allocate beyond x, the graph, the result and the gradients.
+The memory that a way needs follows from the shape alone, so it is known before anything is allocated. It is
+what a call of propagate and its backward pass allocate beyond x, the graph, the result and the gradients.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Shape(NamedTuple):
     entries: int
     steps: int
     itemsize: int
-    """Bytes of a number."""
+    """Bytes per number."""
     device: str = "cpu"
     converted: bool = False
-    """Whether the graph's weights are of another type than x."""
+    """Whether the graph's weights have another type than x."""
 
     @classmethod
     def of(cls, x: Tensor, graph: Graph, steps: int) -> Shape:
-        """That of ``propagate(x, graph, K=steps)`` for x [R, N, C]."""
+        """The shape of ``propagate(x, graph, K=steps)`` for x [R, N, C]."""
         runs, nodes, channels = x.shape
         converted = graph.weight.dtype != x.dtype
         return cls(
@@ -43,15 +43,15 @@ class Way(NamedTuple):
     """One way to run a backend."""
 
     every: int
-    """The state before every so many steps is kept, none if 0; see :mod:`plap.kernels.activations`."""
+    """The state before every ``every``-th step is kept, none if 0; see :mod:`plap.kernels.activations`."""
     chunk: int
-    """Entries that are worked on at a time; the fused backend has no use for it."""
+    """Entries that are processed at a time; unused by the fused backend."""
     size: int
-    """Bytes that it takes."""
+    """Bytes that it needs."""
 
 
 def choose(ways: list[Way], shape: Shape, budget: int | None) -> Way:
-    """The fastest way within the budget; refuses a budget that none keeps within."""
+    """The fastest way within the budget; raises InputError if even the leanest needs more."""
     for way in ways:
         if budget is None or way.size <= budget:
             return way

@@ -1,4 +1,4 @@
-"""The oracle: Eq. 11-13 with N × N matrices, one run at a time, as little clever as can be."""
+"""The oracle: Eq. 11-13 with N × N matrices, one run at a time, as plain as possible."""
 
 from __future__ import annotations
 
@@ -6,37 +6,45 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
+from plap.kernels.backend import Capabilities, Variant
+from plap.kernels.budget import Shape, Way
 
 
-def propagate(
-    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float = 1.0, eps: float | None = None
-) -> Tensor:
-    """K steps of p-Laplacian message passing from F(0) = x.
+class Dense:
+    """N × N matrices, to check the others; see :mod:`plap.kernels.backend` for what each member is."""
 
-    Parameters
-    ----------
-    x : Tensor, shape [R, N, C], float64
-        R independent runs.
-    graph : Graph
-    p, mu : Tensor, shape [R]
-    K : int
-    omega : float
-        Damping: F ← (1 − omega) F + omega F'.
-    eps : float, optional
-        For p < 2, clamp the edge norm at eps instead of cutting equal rows apart.
+    name = "dense"
+    capabilities = Capabilities(devices=None, second_derivatives=True, automatic=False)
 
-    Returns
-    -------
-    Tensor, shape [R, N, C]
-    """
-    W = weight_matrix(graph, x.dtype)
-    runs = []
-    for X, p_run, mu_run in zip(x.unbind(), p.unbind(), mu.unbind(), strict=True):
-        F = X
-        for _ in range(K):
-            F = (1 - omega) * F + omega * step(F, X, W, p_run, mu_run, eps)
-        runs.append(F)
-    return torch.stack(runs)
+    def propagate(
+        self,
+        x: Tensor,
+        graph: Graph,
+        p: Tensor,
+        mu: Tensor,
+        K: int,
+        omega: float = 1.0,
+        eps: float | None = None,
+        *,
+        variant: Variant = "paper",
+        budget: int | None = None,
+    ) -> Tensor:
+        """K steps of Eq. 11-13 on x [R, N, C], run by run."""
+        W = weight_matrix(graph, x.dtype)
+        runs = []
+        for X, p_run, mu_run in zip(x.unbind(), p.unbind(), mu.unbind(), strict=True):
+            F = X
+            for _ in range(K):
+                F = (1 - omega) * F + omega * step(F, X, W, p_run, mu_run, eps)
+            runs.append(F)
+        return torch.stack(runs)
+
+    def ways(self, shape: Shape, *, training: bool) -> list[Way]:
+        """None: autograd keeps what it likes."""
+        return []
+
+
+DENSE = Dense()
 
 
 def step(F: Tensor, X: Tensor, W: Tensor, p: Tensor, mu: Tensor, eps: float | None = None) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
-from plap.kernels import fused_op
+from plap.kernels.registry import propagate_unchecked
 from plap.models.kind import Grid, ModelKind, PairStates
 from plap.models.parameters import Parameters, integer, number, share
 from plap.models.stacked import (
@@ -84,7 +84,7 @@ def _head(
 def _propagated(x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
     p, mu = settings.column("p", torch.float64), settings.column("mu", torch.float64)
-    return fused_op.propagate(x, graph, p, mu, settings.common("K"), 1.0, None, settings.propagation_budget)
+    return propagate_unchecked(x, graph, p, mu, settings.common("K"), budget=settings.propagation_budget)
 
 
 def _width(c: PGNNParameters, classes: int) -> int:

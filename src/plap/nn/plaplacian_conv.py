@@ -12,10 +12,11 @@ from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
 
 from plap.errors import InputError
+from plap.kernels.backend import Backend
 from plap.memory import MemoryBudget, parse_budget
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import Features
-from plap.propagation import Backend, aggregation_weights, propagate
+from plap.propagation import aggregation_weights, propagate
 
 AggregationWeights = tuple[Tensor, Tensor]
 
@@ -78,7 +79,7 @@ class PLaplacianConv(torch.nn.Module):
         learn_mu: bool = False,
         omega: float = 1.0,
         eps: float | None = None,
-        backend: Backend = "auto",
+        backend: str | Backend = "auto",
         memory_budget: MemoryBudget = None,
     ) -> None:
         super().__init__()

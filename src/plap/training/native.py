@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from plap.kernels import threads
-from plap.kernels.jit import c_function, compiled
-from plap.kernels.machine import next_ticket, pointer
+from plap.kernels.fused import threads
+from plap.kernels.fused.jit import c_function, compiled, next_ticket, pointer
 
 _GRAIN = 100_000
 """Multiplications that are worth a thread of their own."""

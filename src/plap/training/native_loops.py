@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from plap.kernels.jit import compiled
-from plap.kernels.lanes import BLOCK, add_scaled, load, splat, store
+from plap.kernels.fused.jit import compiled
+from plap.kernels.fused.lanes import add_scaled, load, splat, store
+from plap.kernels.fused.layout import BLOCK
 from plap.training.adam import BETA1, BETA2, EPS
 from plap.training.masks import GOLDEN, scramble
 from plap.training.native import Loop, arguments_of, array_at, next_task, task_loop

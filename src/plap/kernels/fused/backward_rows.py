@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from plap.kernels.batches import ONE, TWO, batch_end, later
-from plap.kernels.conductance import conductances
-from plap.kernels.jit import compiled, in_order
-from plap.kernels.lanes import BLOCK, add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
+from plap.kernels.fused.conductance import conductances
+from plap.kernels.fused.forward_rows import ONE, TWO, batch_end, later
+from plap.kernels.fused.jit import compiled, in_order
+from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
+from plap.kernels.fused.layout import BLOCK
 
 
 @compiled

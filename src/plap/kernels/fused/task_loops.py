@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from plap.kernels.backward_rows import backward_rows, prepare_rows, weight_rows
-from plap.kernels.forward_rows import forward_rows, scale_rows
-from plap.kernels.jit import c_function, compiled, inlined
-from plap.kernels.lanes import BLOCK
-from plap.kernels.machine import next_ticket, pointer
-from plap.kernels.threads import TaskLoop
+from plap.kernels.fused.backward_rows import backward_rows, prepare_rows, weight_rows
+from plap.kernels.fused.forward_rows import forward_rows, scale_rows
+from plap.kernels.fused.jit import c_function, compiled, inlined, next_ticket, pointer
+from plap.kernels.fused.layout import BLOCK
+from plap.kernels.fused.threads import TaskLoop
 
 _POINTERS = (
     *("counter", "chunks", "indptr", "indices", "w", "s", "p", "m"),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
-from plap.kernels.chunked.chunks import Chunk, chunks
+from plap.kernels.torch.chunked.chunks import Chunk, chunks
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Problem:
     def of(
         cls, graph: Graph, weight: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float | None, size: int
     ) -> Problem:
-        """``size`` entries a chunk; p and mu [R] have the type that is computed in."""
+        """``size`` entries per chunk; p and mu [R] have the type of x."""
         degree = torch.where(graph.degree > 0, graph.degree, 1).detach()
         return cls(
             graph.indptr,
@@ -117,7 +117,7 @@ class Ends(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """How far apart the ends of a chunk's edges are; [R, entries] but for ``direction``."""
+    """How far apart the ends of a chunk's edges are; [R, entries] except for ``direction``."""
 
     direction: Tensor
     """(Y_i − Y_j) / scale, [R, entries, C]."""

@@ -11,12 +11,12 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.kernels import autograd_ops
 from plap.kernels.activations import KEEP_NONE, backwards
 from plap.kernels.budget import Way
-from plap.kernels.chunked.backward import Slopes, backward
-from plap.kernels.chunked.edges import Problem, Workspace
-from plap.kernels.chunked.forward import Normaliser, forward, scaled
+from plap.kernels.torch import autograd_ops
+from plap.kernels.torch.chunked.backward import Slopes, backward
+from plap.kernels.torch.chunked.edges import Problem, Workspace
+from plap.kernels.torch.chunked.forward import Normaliser, forward, scaled
 
 _UNBOUNDED = (
     "memory_budget cannot be kept for second derivatives and batches of cotangents: "

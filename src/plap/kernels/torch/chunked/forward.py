@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from plap.kernels.chunked.edges import Ends, Problem, Workspace, measure
+from plap.kernels.torch.chunked.edges import Ends, Problem, Workspace, measure
 
 
 class Normaliser(NamedTuple):

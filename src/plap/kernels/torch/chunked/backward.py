@@ -15,8 +15,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from plap.kernels.chunked.edges import Ends, Problem, Workspace, measure
-from plap.kernels.chunked.forward import Normaliser, row_norms
+from plap.kernels.torch.chunked.edges import Ends, Problem, Workspace, measure
+from plap.kernels.torch.chunked.forward import Normaliser, row_norms
 
 
 @dataclass

@@ -15,11 +15,12 @@ import problems
 from allocations import READS_BACK, Allocations
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.kernels import autograd_ops, torch_ops
 from plap.kernels.budget import Shape, Way
-from plap.kernels.chunked import op
-from plap.kernels.chunked.chunks import chunks
-from plap.kernels.chunked.ways import ways
+from plap.kernels.torch import autograd_ops
+from plap.kernels.torch.backend import TORCH
+from plap.kernels.torch.chunked import op
+from plap.kernels.torch.chunked.chunks import chunks
+from plap.kernels.torch.chunked.ways import ways
 from problems import P_VALUES, PROBLEMS, Problem
 
 Operator = Callable[[Tensor, Graph, Tensor, Tensor], Tensor]
@@ -207,7 +208,7 @@ def test_nothing_of_size_edges_times_channels_exists(large: Graph, device: str) 
 def test_cotangents_of_any_layout(large: Graph) -> None:
     x = problems.features(large.num_nodes, 6, seed=1).T.contiguous().T[None].requires_grad_()
     assert not x.is_contiguous()
-    result = torch_ops.propagate(x, large, numbers(1.5), numbers(0.1), 2)
+    result = TORCH.propagate(x, large, numbers(1.5), numbers(0.1), 2)
     (got,) = torch.autograd.grad(result.sum(), x)
     expected = autograd_ops.propagate(x, large, numbers(1.5), numbers(0.1), 2)
     torch.testing.assert_close(result, expected)
@@ -223,7 +224,7 @@ def test_one_gradient_alone_is_what_it_is_among_all(wanted: int) -> None:
         for k in which:
             inputs[k].requires_grad_()
         x, weight, p, mu = inputs
-        result = torch_ops.propagate(x, problems.per_entry_weight(problem.graph, weight), p, mu, 3)
+        result = TORCH.propagate(x, problems.per_entry_weight(problem.graph, weight), p, mu, 3)
         return list(torch.autograd.grad(result.square().sum(), [inputs[k] for k in which]))
 
     torch.testing.assert_close(slopes([wanted])[0], slopes([0, 1, 2, 3])[wanted])
@@ -232,7 +233,7 @@ def test_one_gradient_alone_is_what_it_is_among_all(wanted: int) -> None:
 def test_a_graph_is_backpropagated_through_twice() -> None:
     problem = problems.fixture()
     x = problem.x[None].clone().requires_grad_()
-    result = torch_ops.propagate(x, problem.graph, numbers(1.5), numbers(0.1), 3)
+    result = TORCH.propagate(x, problem.graph, numbers(1.5), numbers(0.1), 3)
     first, second = (torch.autograd.grad(result.sum(), x, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second)
 
@@ -242,7 +243,7 @@ def test_second_derivatives_when_p_depends_on_x() -> None:
 
     def run(x: Tensor) -> Tensor:
         p = 1.5 + 0.3 * x.mean().tanh()
-        return torch_ops.propagate(x, problem, p[None], numbers(0.3), 2)
+        return TORCH.propagate(x, problem, p[None], numbers(0.3), 2)
 
     x = problems.features(5, 2)[None].requires_grad_()
     once, twice = (
@@ -256,7 +257,7 @@ def test_batched_cotangents_and_functional_derivatives() -> None:
     graph, x = problems.random_graph(8, 0.5, seed=3), problems.features(8, 3)[None].requires_grad_()
 
     def run(x: Tensor) -> Tensor:
-        return torch_ops.propagate(x, graph, numbers(1.5), numbers(0.3), 2)
+        return TORCH.propagate(x, graph, numbers(1.5), numbers(0.3), 2)
 
     result = run(x)
     cotangents = problems.features(3 * result.numel(), 1).reshape(3, *result.shape)
@@ -272,7 +273,7 @@ def test_batched_cotangents_and_functional_derivatives() -> None:
 
 def test_second_derivatives_within_a_budget_are_refused() -> None:
     graph, x = problems.random_graph(8, 0.5, seed=3), problems.features(8, 3)[None].requires_grad_()
-    result = torch_ops.propagate(x, graph, numbers(1.5), numbers(0.3), 2, budget=2**20)
+    result = TORCH.propagate(x, graph, numbers(1.5), numbers(0.3), 2, budget=2**20)
     with pytest.raises(InputError, match="memory_budget cannot be kept for second derivatives"):
         torch.autograd.grad(result.sum(), x, create_graph=True)
 
@@ -281,7 +282,7 @@ def test_autocast_changes_nothing(large: Graph) -> None:
     x = problems.features(large.num_nodes, 16).float()[None].requires_grad_()
 
     def both() -> tuple[Tensor, Tensor]:
-        result = torch_ops.propagate(x, large, numbers(1.5), numbers(0.1), 2)
+        result = TORCH.propagate(x, large, numbers(1.5), numbers(0.1), 2)
         return result, torch.autograd.grad(result.square().sum(), x)[0]
 
     expected = both()
@@ -296,9 +297,7 @@ def test_float32_features_learn_float64_weights() -> None:
     for dtype in (torch.float32, torch.float64):
         weight = graph.weight.clone().requires_grad_()
         x = problems.features(12, 4).to(dtype)[None]
-        result = torch_ops.propagate(
-            x, problems.per_entry_weight(graph, weight), numbers(1.5), numbers(0.5), 2
-        )
+        result = TORCH.propagate(x, problems.per_entry_weight(graph, weight), numbers(1.5), numbers(0.5), 2)
         slopes += torch.autograd.grad(result.square().sum(), weight)
     assert slopes[0].dtype == torch.float64
     torch.testing.assert_close(slopes[0], slopes[1], rtol=0, atol=1e-4 * slopes[1].abs().max().item())

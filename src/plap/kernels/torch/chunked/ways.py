@@ -1,4 +1,4 @@
-"""What the plain PyTorch backend takes."""
+"""How much memory the plain PyTorch backend takes."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def ways(shape: Shape, *, training: bool) -> list[Way]:
 
 
 def _halving(shape: Shape, every: int, least: int) -> list[Way]:
-    an_entry, of_nodes = _bytes_an_entry(shape), _bytes_of_nodes(shape, every)
-    size = min(_LARGEST.get(shape.device, _LARGEST_ELSEWHERE), shape.entries * an_entry)
+    per_entry, of_nodes = _bytes_per_entry(shape), _bytes_of_nodes(shape, every)
+    size = min(_LARGEST.get(shape.device, _LARGEST_ELSEWHERE), shape.entries * per_entry)
     found: list[Way] = []
     while size >= least or not found:
-        chunk = max(1, size // an_entry)
-        found.append(Way(every, chunk, of_nodes + chunk * an_entry))
+        chunk = max(1, size // per_entry)
+        found.append(Way(every, chunk, of_nodes + chunk * per_entry))
         size //= 2
     return found
 
@@ -37,14 +37,14 @@ def _halving(shape: Shape, every: int, least: int) -> list[Way]:
 def _bytes_of_nodes(shape: Shape, every: int) -> int:
     """States are arrays of the size of x. In training they are those held, V, and the gradients of two steps.
 
-    Besides there are numbers a node: α of every step, and what a step computes of nodes.
+    In addition there are some numbers per node: α of every step, and what a step computes of nodes.
     """
     states = min(2, shape.steps) if every == KEEP_NONE else held(shape.steps, every) + 3
     numbers = 8 if every == KEEP_NONE else 2 * shape.steps + 10
-    a_run = shape.nodes * (states * shape.channels + numbers) * shape.itemsize
-    return shape.runs * a_run + 4 * 8 * shape.nodes
+    per_run = shape.nodes * (states * shape.channels + numbers) * shape.itemsize
+    return shape.runs * per_run + 4 * 8 * shape.nodes
 
 
-def _bytes_an_entry(shape: Shape) -> int:
+def _bytes_per_entry(shape: Shape) -> int:
     """Two rows of channels and what a step computes of edges, for every run; indices and weights."""
     return shape.runs * (2 * shape.channels + 16) * shape.itemsize + 64

@@ -2,12 +2,11 @@
 
 Numba's arrays may alias each other as far as LLVM knows, so a loop that adds rows into an array stores and
 reloads its sum at every edge. A value of type :class:`Lanes` lives in registers instead. ``width`` is any
-tuple: its *length* times :data:`BLOCK` is the number of lanes, known at compile time by its type alone.
+tuple: its *length* times ``BLOCK`` is the number of lanes, known at compile time by its type alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -15,9 +14,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models, register_default
 
-from plap.kernels.jit import instruction
-
-BLOCK = 8
+from plap.kernels.fused.jit import Codegen, instruction
+from plap.kernels.fused.layout import BLOCK
 
 _FLAGS = ("contract", "reassoc", "nsz")
 
@@ -36,9 +34,6 @@ class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, lanes: Lanes) -> None:
         bits: ir.Type = ir.FloatType() if lanes.dtype.bitwidth == 32 else ir.DoubleType()
         super().__init__(manager, lanes, ir.VectorType(bits, lanes.count))
-
-
-Codegen = Callable[[Any, Any, Any, Any], Any]
 
 
 def _row_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any, lanes: Any) -> Any:

@@ -41,7 +41,7 @@ def run(loop: TaskLoop, address: int, argument: int, threads: int) -> None:
 
 
 def count(work: int, grain: int) -> int:
-    """How many of PyTorch's threads are worth waking for ``work`` units, ``grain`` of them a thread."""
+    """How many of PyTorch's threads are worth waking for ``work`` units, ``grain`` of them per thread."""
     return max(1, min(torch.get_num_threads(), work // grain))
 
 

@@ -8,10 +8,10 @@ from torch import Tensor
 
 import problems
 from allocations import Allocations
-from plap.kernels import fused
 from plap.kernels.activations import KEEP_ALL, KEEP_NONE
 from plap.kernels.budget import Shape
-from plap.kernels.fused_ways import ways
+from plap.kernels.fused import passes
+from plap.kernels.fused.backend import FUSED
 
 GRAPH = problems.random_graph(300, 0.05, seed=1)
 
@@ -24,10 +24,10 @@ def forward_and_backward(
     p, mu = torch.tensor([1.4, 2.5], dtype=torch.float64), torch.tensor([0.1, 1.0], dtype=torch.float64)
     graph = (GRAPH.indptr, GRAPH.indices, GRAPH.weight.to(dtype), GRAPH.degree, p, mu)
     with Allocations(x, grad, *graph) as seen:
-        saved = fused.forward(x, *graph, K, omega, 0.0, every)
+        saved = passes.forward(x, *graph, K, omega, 0.0, every)
         results = [saved.result]
         if every != KEEP_NONE:
-            slopes = fused.backward(
+            slopes = passes.backward(
                 grad, saved, x, *graph, omega, 0.0, every, want_weight=True, want_p=True
             )  # fmt: skip
             assert slopes.weight is not None
@@ -51,7 +51,7 @@ def test_recomputing_changes_no_bit(K: int, every: int, channels: int, omega: fl
 def test_no_way_takes_more_than_it_says(K: int, channels: int, dtype: torch.dtype) -> None:
     shape = Shape(2, 300, channels, GRAPH.num_entries, K, dtype.itemsize)
     for training in (False, True):
-        for way in ways(shape, training=training):
+        for way in FUSED.ways(shape, training=training):
             results, seen = forward_and_backward(way.every, channels=channels, K=K, dtype=dtype)
             ends = sum(result.numel() * result.element_size() for result in results)
             assert seen.peak - ends <= way.size

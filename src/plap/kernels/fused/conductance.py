@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plap.kernels.jit import compiled
-from plap.kernels.machine import bits_float, float_bits, multiply_add
+from plap.kernels.fused.jit import bits_float, compiled, float_bits, multiply_add
 
 _LOG2 = (
     1.4426950035679822,

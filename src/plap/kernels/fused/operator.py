@@ -6,81 +6,26 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.forward_ad import unpack_dual
 
-from plap.errors import InputError
-from plap.graph import Graph
 from plap.kernels.activations import KEEP_ALL, KEEP_NONE, kept
-from plap.kernels.budget import Shape, choose
+from plap.kernels.fused.layout import padded
 
 _SECOND_DERIVATIVE = (
     "second derivatives do not exist for the fused backend of plap.propagate; use backend='torch'"
 )
 
-_NO_FUNCTIONAL_GRADIENT = (
-    "torch.func.grad and forward-mode derivatives do not exist for the fused backend of plap.propagate; "
-    "use backend='torch'"
-)
-_UNKNOWN_BATCH = "memory_budget cannot be kept under torch.func, which hides how many runs there are"
 _NOT_KEPT = "plap::fused_forward was called with every=0, so there is nothing to differentiate"
 
 
-def propagate(
-    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, omega: float, eps: float | None,
-    budget: int | None = None,
-) -> Tensor:  # fmt: skip
-    """K steps of Eq. 11-13 on x [R, N, C], float32 or float64 on the CPU; p and mu have shape [R].
-
-    ``budget`` is how many bytes it may allocate, forward and backward.
-    """
-    weight = graph.weight.to(x.dtype)
-    degree = graph.degree.detach()  # its part in the gradient of the weights is in the kernel
-    p, mu = p.double(), mu.double()
-    _refuse_functional_gradients(x, weight, p, mu)
-    training = torch.is_grad_enabled() and any(_may_need_gradient(t) for t in (x, weight, p, mu))
-    every = KEEP_ALL if training else KEEP_NONE
-    if budget is not None:
-        _refuse_batches(x, weight, p, mu)
-        from plap.kernels.fused_ways import ways  # noqa: PLC0415  (imports Numba)
-
-        shape = Shape.of(x, graph, K)
-        every = choose(ways(shape, training=training), shape, budget).every
-    result: Tensor = _forward(
-        x, graph.indptr, graph.indices, weight, degree, p, mu, K, omega, eps or 0.0, every
-    )[0]
-    return result
-
-
-def _may_need_gradient(value: Tensor) -> bool:
-    """A batch of vmap does not say whether what it stands for requires gradients."""
-    return value.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(value)
-
-
-def _refuse_functional_gradients(*values: Tensor) -> None:
-    """PyTorch has no such rules for registered operators; forward mode would even give zeros in silence."""
-    if torch.compiler.is_compiling():
-        return
-    for value in values:
-        if torch._C._functorch.is_gradtrackingtensor(value) or unpack_dual(value).tangent is not None:
-            raise NotImplementedError(_NO_FUNCTIONAL_GRADIENT)
-
-
-def _refuse_batches(*values: Tensor) -> None:
-    if not torch.compiler.is_compiling() and any(
-        torch._C._functorch.is_batchedtensor(value) for value in values
-    ):
-        raise InputError(_UNKNOWN_BATCH)
-
-
 @torch.library.custom_op("plap::fused_forward", mutates_args=())
-def _forward(
+def fused_forward(
     x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
     K: int, omega: float, eps: float, every: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The result, and for the backward pass Y before every ``every``-th step, α of every step and |Y|²."""
-    from plap.kernels import fused  # noqa: PLC0415  (Numba takes a second to import)
+    from plap.kernels.fused import passes  # noqa: PLC0415  (Numba takes a second to import)
 
-    saved = fused.forward(
+    saved = passes.forward(
         x.detach(),
         indptr,
         indices,
@@ -101,13 +46,11 @@ def _forward(
     return result, saved.history, saved.alphas, saved.norms
 
 
-@_forward.register_fake
+@fused_forward.register_fake
 def _forward_fake(
     x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
     K: int, omega: float, eps: float, every: int,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    from plap.kernels.fused import padded  # noqa: PLC0415
-
     runs, nodes, channels = x.shape
     result = x.new_empty(runs, nodes, channels)
     if every == KEEP_NONE:
@@ -122,18 +65,18 @@ def _forward_fake(
 
 
 @torch.library.custom_op("plap::fused_backward", mutates_args=())
-def _backward(
+def fused_backward(
     grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor, indptr: Tensor,
     indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float,
     every: int, want_weight: bool, want_p: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """Cotangents of x, weight (empty unless wanted), p (meaningless unless wanted) and mu."""
-    from plap.kernels import fused  # noqa: PLC0415
+    from plap.kernels.fused import passes  # noqa: PLC0415
 
-    saved = fused.Saved(
-        history.contiguous(), norms.contiguous(), alphas.contiguous(), fused.pad(result, history.shape[-1])
+    saved = passes.Saved(
+        history.contiguous(), norms.contiguous(), alphas.contiguous(), passes.pad(result, history.shape[-1])
     )
-    gradients = fused.backward(
+    gradients = passes.backward(
         grad, saved, x, indptr, indices, weight.contiguous(), degree, p.contiguous(), mu.contiguous(),
         omega, eps, every, want_weight=want_weight, want_p=want_p,
     )  # fmt: skip
@@ -141,7 +84,7 @@ def _backward(
     return gradients.x.contiguous(), gw, gradients.p, gradients.mu
 
 
-@_backward.register_fake
+@fused_backward.register_fake
 def _backward_fake(
     grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor, indptr: Tensor,
     indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float,
@@ -170,7 +113,9 @@ def _pull_back(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor
     if ctx.saved_tensors[1].ndim != 4:
         raise RuntimeError(_NOT_KEPT)
     _, _, _, need_weight, _, need_p, need_mu, *_ = ctx.needs_input_grad
-    gx, gw, gp, gmu = _backward(grad, *ctx.saved_tensors, ctx.omega, ctx.eps, ctx.every, need_weight, need_p)
+    gx, gw, gp, gmu = fused_backward(
+        grad, *ctx.saved_tensors, ctx.omega, ctx.eps, ctx.every, need_weight, need_p
+    )
     slopes = (gw if need_weight else None, None, gp if need_p else None, gmu if need_mu else None)
     return (gx, None, None, *slopes, *nothing[7:])
 
@@ -191,13 +136,13 @@ def _as_runs(value: Tensor, dim: int | None, batch: int, axis: int) -> Tensor:
     return value.expand(shape).flatten(axis, axis + 1)
 
 
-@_forward.register_vmap
+@fused_forward.register_vmap
 def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
     x, indptr, indices, weight, degree, p, mu, *settings, every = args
     if any(in_dims[k] is not None for k in (1, 2, 3, 4)):
-        return _one_by_one(_forward, info, in_dims, args)
+        return _one_by_one(fused_forward, info, in_dims, args)
     x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 5, 6))
-    result, *saved = _forward(x, indptr, indices, weight, degree, p, mu, *settings, every)
+    result, *saved = fused_forward(x, indptr, indices, weight, degree, p, mu, *settings, every)
     split = (info.batch_size, -1)
     result = result.unflatten(0, split)
     if every == KEEP_NONE:
@@ -205,17 +150,17 @@ def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tup
     return (result, *(part.unflatten(1, split) for part in saved)), (0, 1, 1, 1)
 
 
-@_backward.register_vmap
+@fused_backward.register_vmap
 def _backward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
     every, want_weight = args[14:16]
     if want_weight or any(in_dims[k] is not None for k in (6, 7, 8, 9)):
-        return _one_by_one(_backward, info, in_dims, args)
+        return _one_by_one(fused_backward, info, in_dims, args)
     axes = {0: 0, 1: 0, 2: 1, 3: 1, 10: 0, 11: 0} | ({4: 1, 5: 0} if every > KEEP_ALL else {})
     folded = [
         _as_runs(value, in_dims[k], info.batch_size, axes[k]) if k in axes else value
         for k, value in enumerate(args)
     ]
-    gx, gw, gp, gmu = _backward(*folded)
+    gx, gw, gp, gmu = fused_backward(*folded)
     split = (info.batch_size, -1)
     return (gx.unflatten(0, split), gw, gp.unflatten(0, split), gmu.unflatten(0, split)), (0, None, 0, 0)
 

@@ -1,7 +1,7 @@
 """The fused CPU backend: K steps forward and backward on Numba row loops and PyTorch's threads.
 
-It keeps Y of every step (K × nodes × channels), or of every so many, and α (K × nodes) for the backward pass,
-recomputes the conductances there, and never holds anything of size edges × channels.
+For the backward pass it keeps α of every step (K × nodes) and Y of all or some steps (K × nodes × channels).
+Conductances are recomputed there, so nothing of size edges × channels ever exists.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.kernels import threads
 from plap.kernels.activations import KEEP_ALL, KEEP_NONE, backwards, kept
-from plap.kernels.lanes import BLOCK
-from plap.kernels.task_loops import Call, task_loop
+from plap.kernels.fused import threads
+from plap.kernels.fused.layout import BLOCK, layout, padded
+from plap.kernels.fused.task_loops import Call, task_loop
 
 _GRAIN = 10_000
 """Entries of 16 channels that are worth waking a thread for: about a tenth of a millisecond."""
@@ -31,9 +31,9 @@ class Saved:
     """What the backward pass needs of the forward pass."""
 
     history: Tensor
-    """Y before every step, or before every so many, [kept, R, N, padded C]."""
+    """Y before the steps that ``every`` selects, [kept, R, N, padded C]."""
     norms: Tensor
-    """|Y_i|² of these, [kept, R, N], where steps will be taken again; empty where all are kept."""
+    """|Y_i|² of these, [kept, R, N], if steps will be recomputed; empty if all are kept."""
     alphas: Tensor
     """α of every step, [K, R, N]."""
     result: Tensor
@@ -50,27 +50,14 @@ class Gradients:
     mu: Tensor
 
 
-def layout(channels: int) -> tuple[int, int]:
-    """Blocks and lanes of a row: the padding and the number of blocks are what costs."""
-    sizes = (BLOCK, 2 * BLOCK, 4 * BLOCK, 8 * BLOCK)
-    lanes = min(sizes, key=lambda size: -(-channels // size) * (size + BLOCK))
-    return max(1, -(-channels // lanes)), lanes
-
-
-def padded(channels: int) -> int:
-    """Channels of a row as the kernel stores it."""
-    blocks, lanes = layout(channels)
-    return blocks * lanes
-
-
 def forward(
     x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
     K: int, omega: float, eps: float, every: int,
 ) -> Saved:  # fmt: skip
     """K steps of Eq. 11-13 on x [R, N, C]; p and mu are [R], degree [N], all three float64.
 
-    eps = 0 means the cut rule. Y before every ``every``-th step is kept; if that is 0, only ``result`` is of
-    use afterwards.
+    eps = 0 means the cut rule. Y before every ``every``-th step is kept; if ``every`` is 0, only ``result``
+    can be used afterwards.
     """
     call = _Caller(x, indptr, indices, weight, degree, p, mu, omega, eps)
     runs, nodes, channels = x.shape
@@ -108,7 +95,7 @@ def backward(
     grad: Tensor, saved: Saved, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
     p: Tensor, mu: Tensor, omega: float, eps: float, every: int, *, want_weight: bool, want_p: bool,
 ) -> Gradients:  # fmt: skip
-    """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x counts if ``every`` > 1."""
+    """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x is used if ``every`` > 1."""
     call = _Caller(grad, indptr, indices, weight, degree, p, mu, omega, eps)
     runs, nodes, channels = grad.shape
     K = saved.alphas.shape[0]
@@ -125,7 +112,7 @@ def backward(
         call("forward", X=X, Y=state[0], norms=state[1], out=following, norms_next=size_next, alphas=alphas)
         return following, size_next
 
-    sizes = saved.norms if every > KEEP_ALL else saved.alphas  # not looked at where nothing is taken again
+    sizes = saved.norms if every > KEEP_ALL else saved.alphas  # not read where nothing is recomputed
     states = list(zip(saved.history, sizes, strict=True))
     F_next = saved.result
     for k, (Y, _) in backwards(states, K, every, step):
@@ -189,7 +176,7 @@ def pad(x: Tensor, channels: int, *, copy: bool = False) -> Tensor:
 
 
 def _equal_chunks(indptr: np.ndarray[Any, Any], workers: int) -> np.ndarray[Any, Any]:
-    """Row ranges of about equal work: many small ones, so that nobody waits behind a hub."""
+    """Row ranges of about equal work: many small ones, so that no thread waits behind a hub."""
     nodes = indptr.size - 1
     if workers == 1:
         return np.array([0, nodes], dtype=np.int64)

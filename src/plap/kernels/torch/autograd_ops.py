@@ -1,7 +1,7 @@
 """Plain PyTorch left to autograd: differentiable any number of times, under torch.func and torch.compile.
 
 Autograd keeps arrays of edges × channels for every step. Where a gradient alone is asked for,
-:mod:`plap.kernels.chunked` gives the same without them.
+:mod:`plap.kernels.torch.chunked` gives the same without them.
 
 M spans far more than float32 does (rows of 1e±15, p = 4), but α M, the only form in which it is used, does
 not. So M is held as w · exp(exponent) and divided by its row sum with the row's largest exponent taken out.
@@ -10,15 +10,14 @@ not. So M is held as w · exp(exponent) and divided by its row sum with the row'
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from plap.calculus import log_norm, log_power, log_rounding_floor
 from plap.graph import Graph
-
-Variant = Literal["paper", "published"]
+from plap.kernels.backend import Variant
 
 
 class _Entries(NamedTuple):

@@ -1,4 +1,4 @@
-"""How much each entry counts in a step, chunk by chunk; values alone."""
+"""How much each entry counts in a step, chunk by chunk; without gradients."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
-from plap.kernels.chunked.edges import Ends, Problem, Workspace, measure
-from plap.kernels.chunked.forward import forward, row_norms, scaled
+from plap.kernels.torch.chunked.edges import Ends, Problem, Workspace, measure
+from plap.kernels.torch.chunked.forward import forward, row_norms, scaled
 
 
 @torch.no_grad()

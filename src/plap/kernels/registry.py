@@ -1,0 +1,87 @@
+"""All backends, and the one place where a call is given to one of them."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.kernels.backend import Backend, Variant
+from plap.kernels.dense import DENSE
+from plap.kernels.fused.backend import FUSED
+from plap.kernels.torch.backend import TORCH
+
+BACKENDS: tuple[Backend, ...] = (FUSED, TORCH, DENSE)
+"""In the order in which "auto" asks them."""
+
+
+def choose(
+    backend: str | Backend,
+    device: torch.device,
+    dtype: torch.dtype,
+    variant: Variant = "paper",
+    *,
+    bounded: bool = False,
+) -> Backend:
+    """The backend for a call: the one that is named, or for "auto" the first that serves it.
+
+    ``device`` and ``dtype`` are those of x; ``bounded`` says that there is a memory budget.
+    """
+    if backend == "auto":
+        for candidate in BACKENDS:
+            able = candidate.capabilities.automatic
+            if able and _refusal(candidate, device, dtype, variant, bounded) is None:
+                return candidate
+        raise InputError(f"no backend serves x of type {dtype} on {device}")
+    chosen = named(backend) if isinstance(backend, str) else backend
+    if not isinstance(chosen, Backend):
+        raise InputError(f"backend must be a name or a plap.kernels.backend.Backend, not {backend!r}")
+    refusal = _refusal(chosen, device, dtype, variant, bounded)
+    if refusal is not None:
+        raise InputError(refusal)
+    return chosen
+
+
+def named(name: str) -> Backend:
+    """The backend of this name."""
+    for backend in BACKENDS:
+        if backend.name == name:
+            return backend
+    raise InputError(f"backend must be one of {', '.join(names())}, not {name!r}")
+
+
+def names(*, bounded: bool = False) -> list[str]:
+    """What ``backend`` may be: "auto", or a backend's name; if ``bounded``, of those that keep a budget."""
+    return ["auto", *(b.name for b in BACKENDS if b.capabilities.memory_budget or not bounded)]
+
+
+def propagate_unchecked(
+    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, *, budget: int | None = None
+) -> Tensor:
+    """K steps of Eq. 11-13 by the backend that "auto" stands for, without looking at the arguments.
+
+    For training loops, where the checks of :func:`plap.propagate` would cost a tenth of an epoch and where a
+    run that overflows must not end the others. x is [R, N, C] on the graph's device, p and mu are [R].
+    """
+    backend = choose("auto", x.device, x.dtype, bounded=budget is not None)
+    return backend.propagate(x, graph, p, mu, K, budget=budget)
+
+
+def _refusal(
+    backend: Backend, device: torch.device, dtype: torch.dtype, variant: Variant, bounded: bool
+) -> str | None:
+    """Why a backend does not serve a call, in a sentence; None if it does."""
+    serves = backend.capabilities
+    if variant not in serves.variants:
+        able = " or ".join(repr(b.name) for b in BACKENDS if variant in b.capabilities.variants)
+        return f"variant {variant!r} needs backend {able}, not {backend.name!r}"
+    if bounded and not serves.memory_budget:
+        return f"memory_budget cannot be kept by backend {backend.name!r}"
+    if serves.devices is not None and device.type not in serves.devices:
+        where = " or ".join("the CPU" if kind == "cpu" else kind for kind in sorted(serves.devices))
+        return f"backend {backend.name!r} needs x on {where}, not on {device}"
+    if dtype not in serves.dtypes:
+        kinds = " or ".join(sorted(str(kind) for kind in serves.dtypes))
+        return f"backend {backend.name!r} needs x of type {kinds}, not {dtype}"
+    return None

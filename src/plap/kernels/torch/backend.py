@@ -1,0 +1,90 @@
+"""Plain PyTorch backend, on any device: in bounded memory where it can be, by autograd where it cannot."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
+
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.kernels.backend import Capabilities, Variant
+from plap.kernels.budget import Shape, Way, choose
+from plap.kernels.torch import autograd_ops
+from plap.kernels.torch.chunked import aggregation as chunked
+from plap.kernels.torch.chunked import op
+from plap.kernels.torch.chunked.ways import ways
+
+_UNBOUNDED = "memory_budget cannot be kept {where}: what autograd keeps of edges × channels has no bound"
+
+
+class Torch:
+    """Plain PyTorch; see :mod:`plap.kernels.backend` for what each member is."""
+
+    name = "torch"
+    capabilities = Capabilities(
+        devices=None,
+        variants=frozenset({"paper", "published"}),
+        memory_budget=True,
+        second_derivatives=True,
+        functional=True,
+    )
+
+    def propagate(
+        self,
+        x: Tensor,
+        graph: Graph,
+        p: Tensor,
+        mu: Tensor,
+        K: int,
+        omega: float = 1.0,
+        eps: float | None = None,
+        *,
+        variant: Variant = "paper",
+        budget: int | None = None,
+    ) -> Tensor:
+        """K steps of Eq. 11-13 on x [R, N, C].
+
+        Second derivatives exist: asked for them, the backward pass leaves its work to autograd. The published
+        variant, torch.func and torch.compile do so from the start.
+        """
+        unbounded = _unbounded(x, graph, p, mu, variant)
+        if unbounded is not None:
+            if budget is not None:
+                raise InputError(_UNBOUNDED.format(where=unbounded))
+            return autograd_ops.propagate(x, graph, p, mu, K, omega, eps, variant)
+        shape = Shape.of(x, graph, K)
+        way = choose(self.ways(shape, training=_needs_gradient(x, graph, p, mu)), shape, budget)
+        bounded = budget is not None
+        return op.propagate(x, graph, p.to(x.dtype), mu.to(x.dtype), K, omega, eps, way, bounded=bounded)
+
+    def ways(self, shape: Shape, *, training: bool) -> list[Way]:
+        """Large chunks of edges, small ones, then activations recomputed."""
+        return ways(shape, training=training)
+
+
+TORCH = Torch()
+
+
+def aggregation_weights(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, eps: float | None = None) -> Tensor:
+    """α_i D_i^-1/2 M_ij D_j^-1/2 of the step that starts from x, shape [R, entries]; arguments as above."""
+    if _unbounded(x, graph, p, mu, "paper") is not None or _needs_gradient(x, graph, p, mu):
+        return autograd_ops.aggregation_weights(x, graph, p, mu, eps)
+    chunk = ways(Shape.of(x, graph, 1), training=False)[0].chunk
+    return chunked.aggregation_weights(x, graph, p.to(x.dtype), mu.to(x.dtype), eps, chunk)
+
+
+def _needs_gradient(x: Tensor, graph: Graph, p: Tensor, mu: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(value.requires_grad for value in (x, graph.weight, p, mu))
+
+
+def _unbounded(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, variant: Variant) -> str | None:
+    """What has to be left to autograd, if anything."""
+    if variant != "paper":
+        return f"by variant {variant!r}"
+    if torch.compiler.is_compiling():
+        return "by backend 'torch' under torch.compile"
+    for value in (x, graph.weight, p, mu):
+        if torch._C._functorch.is_functorch_wrapped_tensor(value) or unpack_dual(value).tangent is not None:
+            return "by backend 'torch' under torch.func and in forward mode"
+    return None
