@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from plap.artifacts import ModelFile, features_digest, load_model
+from plap.artifacts import SavedModel, features_digest, load_model
 from plap.data.hold_out import HoldOut, hold_out
 from plap.errors import InputError
 from plap.fitting.models import Tune, fit_model, member_probabilities
@@ -197,10 +197,10 @@ class PGNNClassifier(Estimator):
             raise InputError("y has no known label to score against")
         return float((predicted[known] == codes[known]).mean())
 
-    def to_model_file(self, feature_names: tuple[str, ...] | None = None) -> ModelFile:
+    def to_saved_model(self, feature_names: tuple[str, ...] | None = None) -> SavedModel:
         """The model as ``plap fit`` writes it."""
         self.check_fitted()
-        return ModelFile(
+        return SavedModel(
             config=self.config_.to_dict(),
             states=self._states,
             classes=tuple(self.classes_.tolist()),

@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 import torch
 from torch import Tensor
 
+from plap.atomic_file import write_atomic
 from plap.errors import InputError
-from plap.whole_file import write_whole
 
 FORMAT = "plap-checkpoint/1"
 
-State = dict[str, Tensor]
+StateDict = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -46,10 +46,10 @@ class Snapshot:
     history: Tensor
     """float64 [epochs, 3]: training loss, validation loss, validation score."""
     seconds: float
-    state: State
-    best: State
+    state: StateDict
+    best: StateDict
     """State of the best epoch."""
-    moments: dict[str, State]
+    moments: dict[str, StateDict]
     """Adam's, by name and parameter."""
 
 
@@ -89,7 +89,7 @@ def decode(content: bytes, digest: str, path: Path) -> Snapshot:
         _refuse(path, "it is damaged")
     if header["digest"] != digest:
         _refuse(path, "it belongs to other data, another split or other settings; start without resuming")
-    groups: dict[str, State] = {}
+    groups: dict[str, StateDict] = {}
     for name, value in tensors.items():
         group, _, key = name.partition("/")
         groups.setdefault(group, {})[key] = value
@@ -116,12 +116,12 @@ def write(path: Path, content: bytes) -> None:
     """Put a checkpoint in place in one step: after a crash at any moment it is the old one or the new."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
+        write_atomic(path, content)
     except OSError as error:
         raise InputError(f"the checkpoint {path} cannot be written ({error.strerror})") from None
 
 
-def _digest(tensors: State) -> str:
+def _digest(tensors: StateDict) -> str:
     sha = hashlib.sha256()
     for name in sorted(tensors):
         sha.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)} ".encode())
@@ -133,9 +133,9 @@ def _refuse(path: Path, problem: str) -> NoReturn:
     raise InputError(f"the checkpoint {path} cannot be used: {problem}") from None
 
 
-def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, State]:
+def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[str, StateDict]:
     """Moments and counts of an optimiser by the names of its parameters; empty before its first step."""
-    result: dict[str, State] = {}
+    result: dict[str, StateDict] = {}
     for name, values in zip(names, _per_parameter(optimizer), strict=True):
         for key, value in values.items():
             result.setdefault(key, {})[name] = value
@@ -143,7 +143,7 @@ def optimizer_state(optimizer: torch.optim.Optimizer, names: list[str]) -> dict[
 
 
 def load_optimizer_state(
-    optimizer: torch.optim.Optimizer, names: list[str], moments: dict[str, State]
+    optimizer: torch.optim.Optimizer, names: list[str], moments: dict[str, StateDict]
 ) -> None:
     """Give back what :func:`optimizer_state` gave."""
     if not moments:

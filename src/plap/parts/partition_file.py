@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plap.whole_file import write_whole
+from plap.atomic_file import write_atomic
 
 _DIGEST = 32
 
@@ -31,4 +31,4 @@ def write(path: Path, part: np.ndarray) -> None:
     payload = part.astype("<i4").tobytes()
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, hashlib.sha256(payload).digest() + payload)
+        write_atomic(path, hashlib.sha256(payload).digest() + payload)

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from plap.atomic_file import write_atomic
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.baselines import normalized_adjacency
@@ -22,7 +23,6 @@ from plap.spectral.bins import Method, frequency_bins
 from plap.spectral.operator import Array
 from plap.spectral.response import BINS, Response, respond
 from plap.spectral.signals import as_signal
-from plap.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,9 +120,9 @@ def draw_responses(curves: Mapping[str, Response], path: Path | str, *, title: s
         with rc_context({"svg.hashsalt": "plap"}):  # else no two files of one picture are equal
             figure.savefig(svg, format="svg", metadata={"Date": None})
         figure.savefig(png, format="png", dpi=200)
-        write_whole(files.svg, svg.getvalue())
-        write_whole(files.png, png.getvalue())
-        write_whole(files.csv, response_table(curves).encode())
+        write_atomic(files.svg, svg.getvalue())
+        write_atomic(files.png, png.getvalue())
+        write_atomic(files.csv, response_table(curves).encode())
     except OSError as error:
         raise InputError(f"{base} cannot be written ({error.strerror})") from None
     return files

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from plap.atomic_file import write_atomic
 from plap.errors import InputError
-from plap.whole_file import write_whole
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -50,7 +50,7 @@ def write(folder: Path, files: dict[str, bytes]) -> list[Path]:
     for name, content in files.items():
         path = folder / name
         try:
-            write_whole(path, content)
+            write_atomic(path, content)
         except OSError as error:
             raise InputError(f"{path} cannot be written ({error.strerror})") from None
         written.append(path)
