@@ -19,7 +19,7 @@ LAYERS = (
     ("kernels",),
     ("propagation",),
     ("footprint",),
-    ("solving", "labels", "params"),
+    ("solving", "labels"),
     ("label_propagation",),
     ("nn", "data"),
     ("parts",),
