@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import signal
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +13,12 @@ import numpy as np
 import polars
 import torch
 
-from plap.artifacts import ModelFile, Predictions, Result, load_metrics, load_model, write_result
+from plap.artifacts import Predictions, ResultFiles, SavedModel, load_metrics, load_model, write_result
 
 NODES = 300
 
 
-def model(number: int = 1, **changes: Any) -> ModelFile:
+def model(number: int = 1, **changes: Any) -> SavedModel:
     state = {"lin.weight": torch.full((16, 5), float(number)), "lin.bias": torch.arange(16.0)}
     arguments: dict[str, Any] = {
         "config": {"model": "pgnn", "p": 1.5, "mu": 0.1, "K": 4, "number": number},
@@ -25,13 +29,13 @@ def model(number: int = 1, **changes: Any) -> ModelFile:
         "graph_digest": "12ab",
         "features_digest": "34cd",
     }
-    return ModelFile(**(arguments | changes))
+    return SavedModel(**(arguments | changes))
 
 
-def result(number: int = 1) -> Result:
+def result(number: int = 1) -> ResultFiles:
     probabilities = np.full((NODES, 3), number / 1000)
     probabilities[:, 1] = 0.9
-    return Result(
+    return ResultFiles(
         Predictions(list(range(NODES)), ("cat", "dog", "élan"), probabilities, ["test"] * NODES),
         model(number),
         {"number": number},
@@ -55,9 +59,26 @@ def number_in(out: Path) -> int:
     return int(numbers.pop())
 
 
-def write_forever(out: str) -> None:
-    """Replace a result again and again, until somebody ends it."""
-    number = 0
-    while True:
-        number = number % 900 + 1
+def write_forever(out: str, told: Connection | None = None) -> None:
+    """Replace a result again and again, until somebody ends it; ``told`` hears when the first is written."""
+    for number in itertools.cycle(range(1, 901)):
         write_result(out, result(number))
+        if told is not None:
+            told.send(number)
+            told = None
+
+
+def write_and_die(out: str, renames: int) -> None:
+    """Write a result, and be killed after so many renames, or before the first."""
+    rename, count = Path.rename, itertools.count(1)
+
+    def die(self: Path, target: Path) -> Path:
+        if not renames:
+            os.kill(os.getpid(), signal.SIGKILL)
+        moved = rename(self, target)
+        if next(count) == renames:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return moved
+
+    Path.rename = die  # type: ignore[assignment, method-assign]
+    write_result(out, result(2))

@@ -12,13 +12,13 @@ import plap
 PACKAGE = Path(plap.__file__).parent
 LAYERS = (
     ("errors",),
-    ("checks", "memory", "sparse", "split_masks", "whole_file"),
+    ("checks", "memory", "sparse", "split_masks", "atomic_file"),
     ("graph",),
     ("calculus",),
     ("kernels",),
     ("propagation",),
     ("footprint",),
-    ("solving", "labels", "params"),
+    ("solving", "labels"),
     ("label_propagation",),
     ("nn", "data"),
     ("parts",),

@@ -27,7 +27,7 @@ def torchrun(*arguments: str, processes: int = 1, agents: int = 1, restarts: int
 def outputs_of(started: Sequence[subprocess.Popen[str]]) -> list[str]:
     """What processes print that end well, all of them; none outlives the call."""
     try:
-        said = [process.communicate(timeout=400) for process in started]
+        said = [process.communicate(timeout=1200) for process in started]
     finally:
         for process in started:
             process.kill()

@@ -32,7 +32,7 @@ def main(out: Path, evaluation: EvaluateOn, killed: str) -> None:
             (out / "killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
-    with join_ranks("cpu", timedelta(minutes=3)) as ranks:
+    with join_ranks("cpu", timedelta(minutes=10)) as ranks:
         checkpoint = Checkpoint(out / "run.checkpoint", every=2)
         result = train_in_pieces(
             pieces(),

@@ -7,13 +7,13 @@ from plap.calculus import divergence, energy, gradient, objective, p_laplacian
 from plap.errors import InputError
 from plap.footprint import MemoryNeeded, memory_needed
 from plap.graph import Graph, GraphInfo
-from plap.label_propagation import PLaplacianLabelPropagation
 from plap.propagation import aggregation_weights, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
     from plap import insight, minibatch, nn, parts, spectral, training
     from plap.estimator import PGNNClassifier
+    from plap.label_propagation import PLaplacianLabelPropagation
 
 __version__ = "0.1.0"
 
@@ -46,11 +46,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs Numba or PyTorch's compiler, a second each, only when it is asked for."""
+    """Import what needs Numba, PyTorch's compiler or scikit-learn, a second each, only when asked for."""
     import importlib  # noqa: PLC0415
 
     if name in ("insight", "minibatch", "nn", "parts", "spectral", "training"):
         return importlib.import_module(f"plap.{name}")
     if name == "PGNNClassifier":
         return importlib.import_module("plap.estimator").PGNNClassifier
+    if name == "PLaplacianLabelPropagation":
+        return importlib.import_module("plap.label_propagation").PLaplacianLabelPropagation
     raise AttributeError(f"module 'plap' has no attribute {name!r}")

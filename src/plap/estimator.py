@@ -9,9 +9,11 @@ import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from plap.artifacts import ModelFile, features_digest, load_model
+from plap.artifacts import SavedModel, features_digest, load_model
 from plap.data.hold_out import HoldOut, hold_out
 from plap.errors import InputError
 from plap.fitting.models import Tune, fit_model, member_probabilities
@@ -19,14 +21,13 @@ from plap.graph import Graph, check_graph
 from plap.labels import Classes, codes_of, encode
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
-from plap.params import Estimator
 from plap.training import RunConfig, Trial
 from plap.training.loop import Report
 
 _SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay")
 
 
-class PGNNClassifier(Estimator):
+class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Predict the class of every node of a graph from its features, its edges and some known labels.
 
     Parameters
@@ -160,7 +161,7 @@ class PGNNClassifier(Estimator):
 
     def predict_proba(self, graph: Graph | None = None, X: Any = None) -> NDArray[np.float64]:
         """Probabilities [N, classes] of the nodes of ``fit``, or of another graph with the same features."""
-        self.check_fitted()
+        check_is_fitted(self)
         if graph is None and X is None:
             if self._probabilities is None:
                 raise InputError("a loaded model knows no nodes: give it a graph and X")
@@ -197,10 +198,10 @@ class PGNNClassifier(Estimator):
             raise InputError("y has no known label to score against")
         return float((predicted[known] == codes[known]).mean())
 
-    def to_model_file(self, feature_names: tuple[str, ...] | None = None) -> ModelFile:
+    def to_saved_model(self, feature_names: tuple[str, ...] | None = None) -> SavedModel:
         """The model as ``plap fit`` writes it."""
-        self.check_fitted()
-        return ModelFile(
+        check_is_fitted(self)
+        return SavedModel(
             config=self.config_.to_dict(),
             states=self._states,
             classes=tuple(self.classes_.tolist()),

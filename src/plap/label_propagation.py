@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.labels import Classes, Codes, codes_of, encode
-from plap.params import Estimator
 from plap.solving import SolveInfo, solve
 
 
-class PLaplacianLabelPropagation(Estimator):
+class PLaplacianLabelPropagation(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Spread the known labels over the edges: the minimiser of Eq. 8 with the labels as X.
 
     .. math:: F^* = \arg\min_F \; \mathcal{S}_p(F) + \mu \|F - X\|^2, \qquad
@@ -73,7 +74,7 @@ class PLaplacianLabelPropagation(Estimator):
 
     def predict_proba(self, nodes: Any = None) -> NDArray[np.float64]:
         """Probabilities of the classes, [nodes, classes]; of all nodes if none are named."""
-        self.check_fitted()
+        check_is_fitted(self)
         return self.probabilities_ if nodes is None else self.probabilities_[np.asarray(nodes)]
 
     def predict(self, nodes: Any = None) -> Classes:

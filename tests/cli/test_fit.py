@@ -52,7 +52,7 @@ def test_fit_predict_report(
     for name in ("pGNN", "MLP", "label propagation", "Selected hyperparameters: p ="):
         assert name in shown
     assert sorted(path.name for path in out.iterdir()) == [
-        "metrics.json", "model.json", "model.safetensors",
+        "manifest.json", "metrics.json", "model.json", "model.safetensors",
         "predictions.csv", "predictions.parquet", "report.html",
     ]  # fmt: skip
     table = pl.read_csv(out / "predictions.csv")

@@ -88,7 +88,7 @@ def test_resume_goes_on_where_a_killed_training_was(
         str(tmp_path / "out"),
     ]
     dying = [sys.executable, dying_command.__file__, str(tmp_path), "fit", *flags]
-    killed = subprocess.run(dying, timeout=400, check=False, capture_output=True)
+    killed = subprocess.run(dying, timeout=1200, check=False, capture_output=True)
     assert killed.returncode == -9
     assert not (tmp_path / "out").exists()
     left = sorted(path.name for path in (tmp_path / "out.checkpoints").iterdir())

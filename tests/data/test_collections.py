@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plap.artifacts import ModelFile, Predictions, Result, write_result
+from plap.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.cli import main
 from plap.data.collections import is_collection, load_collection, split_graphs
 from plap.errors import InputError
@@ -185,7 +185,7 @@ def test_a_model_of_several_labels_predicts_graphs_with_and_without_them(
 ) -> None:
     config = RunConfig(p=1.5, K=1, hidden=4)
     module = build_module(config, 1, 2)
-    model = ModelFile(
+    model = SavedModel(
         config.to_dict(),
         ({name: value.detach() for name, value in module.state_dict().items()},),
         ("rich", "cat"),
@@ -194,7 +194,7 @@ def test_a_model_of_several_labels_predicts_graphs_with_and_without_them(
         multilabel=True,
     )
     table = Predictions([0], ("rich", "cat"), np.zeros((1, 2)), ["test"], multilabel=True)
-    write_result(tmp_path / "model", Result(table, model, {}, "<!doctype html>"))
+    write_result(tmp_path / "model", ResultFiles(table, model, {}, "<!doctype html>"))
     graphs = several(tmp_path / "graphs", a=UNKNOWN, b=KNOWN, c=TURNED)
     monkeypatch.setattr(sys, "argv", ["plap", "predict", str(tmp_path / "model"), str(graphs), "--json"])
     with pytest.raises(SystemExit) as stop:

@@ -117,8 +117,8 @@ def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> N
     workers = psutil.Process(parent.pid).children(recursive=True)
     assert len(workers) >= 2
     parent.send_signal(how)
-    parent.wait(timeout=60)
-    _, alive = psutil.wait_procs(workers, timeout=30)
+    parent.wait(timeout=600)
+    _, alive = psutil.wait_procs(workers, timeout=600)
     assert [process for process in alive if process.is_running()] == []
     with Store(tmp_path / "runs.sqlite") as store:
         assert store.all_records()

@@ -29,7 +29,7 @@ def start(folder: Path, out: str) -> subprocess.Popen[bytes]:
 
 def finish(folder: Path, out: str) -> None:
     process = start(folder, out)
-    _, said = process.communicate(timeout=300)
+    _, said = process.communicate(timeout=1200)
     assert process.returncode == 0, said.decode()
 
 
@@ -48,7 +48,7 @@ def kill_and_resume(folder: Path, kills: int) -> None:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
             hit += 1
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=600)
         if process.returncode != -signal.SIGKILL:
             assert process.returncode == 0, said.decode()
             compare(folder / "whole", folder / f"killed-{stores}")
@@ -81,7 +81,7 @@ def test_two_commands_on_one_store(tmp_path: Path) -> None:
     load_model_file(ModelFile.read(tmp_path / "two_hop.py"))
     both = [start(tmp_path, "shared"), start(tmp_path, "shared")]
     for process in both:
-        _, said = process.communicate(timeout=300)
+        _, said = process.communicate(timeout=1200)
         assert process.returncode == 0, said.decode()
     finish(tmp_path, "alone")
     with Store(tmp_path / "shared" / "runs.sqlite") as one, Store(tmp_path / "alone" / "runs.sqlite") as two:

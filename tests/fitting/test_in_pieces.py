@@ -171,7 +171,7 @@ def test_what_a_killed_writer_left_is_removed_and_what_is_not_ours_stays(tmp_pat
 def main(folder: Path) -> None:
     """What each of several processes does."""
     seen: list[int] = []
-    with join_ranks("cpu", timedelta(minutes=1)) as ranks:
+    with join_ranks("cpu", timedelta(minutes=10)) as ranks:
         found = train(folder, report=lambda state: seen.append(state.epoch), ranks=ranks)
     print(json.dumps({"epochs": seen, "probabilities": found.model.probabilities.tolist()}))
 

@@ -49,7 +49,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path
         "--json-out",
         str(tmp_path / "no" / "out.json"),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "--json-out" in done.stderr
     assert "Traceback" not in done.stderr

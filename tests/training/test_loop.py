@@ -117,6 +117,16 @@ def test_control_c_can_be_passed_on(how: str) -> None:
         train(RunConfig(max_epochs=50), progress=stop_after(3, how), on_interrupt="raise")
 
 
+def test_an_ignored_control_c_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as below nohup
+    try:
+        (result,) = train(RunConfig(max_epochs=5), progress=stop_after(3, "signal"))
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (result.epochs, result.interrupted) == (5, False)
+
+
 def test_progress_runs_from_nothing_to_all() -> None:
     seen: list[Progress] = []
     train(

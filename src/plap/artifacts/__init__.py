@@ -2,14 +2,14 @@
 
 from plap.artifacts.digests import features_digest
 from plap.artifacts.folder import check_writable
-from plap.artifacts.model_file import ModelFile
 from plap.artifacts.predictions import Predictions
-from plap.artifacts.result import Result, estimate_size, load_metrics, load_model, write_result
+from plap.artifacts.result import ResultFiles, estimate_size, load_metrics, load_model, write_result
+from plap.artifacts.saved_model import SavedModel
 
 __all__ = [
-    "ModelFile",
     "Predictions",
-    "Result",
+    "ResultFiles",
+    "SavedModel",
     "check_writable",
     "estimate_size",
     "features_digest",

@@ -1,34 +1,39 @@
 """A folder of results that is replaced as a whole: after a crash at any moment it is the old one or the new.
 
-The new folder is written beside the old one under a name of its own, flushed to the disk, and the two change
-places in one step. Where the system cannot swap, the old one is moved aside first; whoever comes next and
-finds it aside with nothing in its place moves it back. What a crash left behind, the next writer removes.
+The files are written into a new folder beside ``out``, and last of all ``manifest.json``, which holds their
+digests. Then ``out`` is renamed to a second name beside it, the new folder is renamed to ``out``, and the old
+one is removed. A crash between the two renames leaves no ``out`` but two complete folders beside it: the next
+reader puts the new one in place. Readers check what they read against the manifest, so they never see a
+mixture of two results. Writers take turns.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-from plap.artifacts.exchange import exchange
-from plap.artifacts.model_file import read_header
 from plap.errors import InputError
+from plap.memory import readable
 
 try:
     import fcntl
-except ImportError:  # Windows: leftovers are then kept for good rather than taken from a living writer
+except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 Content = bytes | Callable[[IO[bytes]], None]
 """A file's bytes, or what writes them."""
 
+MANIFEST = "manifest.json"
 OWN_FILES = (
+    MANIFEST,
     "predictions.csv",
     "predictions.parquet",
     "model.safetensors",
@@ -36,9 +41,8 @@ OWN_FILES = (
     "metrics.json",
     "report.html",
 )
-_ASIDE = "plap-old"
+_FORMAT = "plap-result/1"
 _ATTEMPTS = 20
-_NEW = re.compile(r"plap-[0-9a-f]{16}")
 
 
 def check_writable(out: Path | str, *, size: int = 0, flag: str = "--out") -> None:
@@ -54,55 +58,108 @@ def check_writable(out: Path | str, *, size: int = 0, flag: str = "--out") -> No
         What the user named the folder with.
     """
     out = _real(out)
-    recover(out)
-    _check_replaceable(out, flag)
-    ancestor = next(folder for folder in out.parents if folder.exists())
+    ancestor = next((folder for folder in out.parents if folder.exists()), out)
     if not ancestor.is_dir():
         raise InputError(f"{flag}: {out} cannot be written, {ancestor} is a file")
-    probe = ancestor / f".{out.name}.plap-{secrets.token_hex(8)}"
+    with _turn(ancestor):
+        _check_replaceable(out, flag)
+    probe = _sibling(ancestor / out.name, "new")
     try:
         probe.mkdir()
         probe.rmdir()
-        system = os.statvfs(ancestor) if hasattr(os, "statvfs") else None
+        free = shutil.disk_usage(ancestor).free
     except OSError as error:
         raise InputError(
             f"{flag}: {out} cannot be written, {ancestor} takes no folder ({error.strerror})"
         ) from None
-    if system is not None and system.f_bavail * system.f_frsize < size:
-        free = system.f_bavail * system.f_frsize
-        raise InputError(f"{flag}: {out} needs about {_bytes(size)}, and the disk has {_bytes(free)} left")
+    if free < size:
+        raise InputError(
+            f"{flag}: {out} needs about {readable(size)}, and the disk has {readable(free)} left"
+        )
 
 
 def replace_folder(out: Path | str, files: Mapping[str, Content], *, flag: str = "--out") -> Path:
-    """Make ``out`` hold exactly these files, in one step; returns its real path."""
+    """Make ``out`` hold exactly these files, each one of :data:`OWN_FILES`; returns its real path."""
     out = _real(out)
     try:
-        recover(out)
-        _check_replaceable(out, flag)
         out.parent.mkdir(parents=True, exist_ok=True)
-        _remove_leftovers(out)
-        with _new_folder(out) as new:
-            for name, content in files.items():
-                _write(new / name, content)
-            _flush(new)
+        with _turn(out.parent) as alone:
             _check_replaceable(out, flag)
-            _put_in_place(new, out)
-        _flush(out.parent)
+            _remove_leftovers(out, alone=alone)
+            new, old = _sibling(out, "new"), _sibling(out, "old")
+            new.mkdir()
+            try:
+                _fill(new, files)
+                if out.exists():
+                    new.chmod(out.stat().st_mode & 0o7777)
+                    out.rename(old)
+                new.rename(out)
+            finally:
+                _discard(new)
+            _flush(out.parent)
+            _discard(old)
+            _remove_leftovers(out, alone=alone)
     except OSError as error:
         raise InputError(f"{flag}: {out} cannot be written ({error.strerror})") from None
     return out
 
 
-def recover(out: Path) -> None:
-    """Put back a result that a crash left aside, where swapping takes two steps."""
-    aside = _sibling(out, _ASIDE)
-    if not aside.is_dir() or out.exists():
-        return
-    lock = _lock(aside)
-    if lock is not None or fcntl is None:  # else its writer lives and is about to put the new one in place
-        with contextlib.suppress(OSError):
-            aside.rename(out)
-        _unlock(lock)
+def read_files(folder: Path | str, names: Sequence[str]) -> list[bytes]:
+    """Files of one and the same result, as they were written, also while another process replaces it."""
+    folder = Path(folder)
+    problem = f"{folder} was replaced again and again while it was read"
+    for _ in range(_ATTEMPTS):
+        try:
+            manifest = _read_manifest(folder)
+            contents = {name: (folder / name).read_bytes() for name in names}
+            digests = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
+            wrong = [name for name in names if digests[name] != manifest.get(name)]
+            if not wrong:
+                return list(contents.values())
+            if _read_manifest(folder) == manifest:
+                raise InputError(
+                    f"{folder / wrong[0]} cannot be read: it is damaged or was changed after plap wrote it"
+                )
+        except FileNotFoundError as error:
+            problem = f"{error.filename} is missing: {folder} holds no result of plap"
+            _recover(_real(folder))
+        except NotADirectoryError:
+            raise InputError(f"{folder} is not a folder") from None
+        except OSError as error:
+            raise InputError(f"{error.filename or folder} cannot be read ({error.strerror})") from None
+    raise InputError(problem if folder.exists() else f"{folder} does not exist")
+
+
+def _recover(out: Path) -> None:
+    """Put in place a complete result that a crash left beside ``out``, if ``out`` is not there."""
+    with contextlib.suppress(OSError):
+        if out.exists() or not _siblings(out):
+            return
+        with _turn(out.parent):
+            complete = [folder for folder in _siblings(out) if (folder / MANIFEST).is_file()]
+            if complete and not out.exists():
+                complete[0].rename(out)
+
+
+def _remove_leftovers(out: Path, *, alone: bool) -> None:
+    """Remove what crashed writers left; a complete result only if there is another in its place."""
+    for folder in _siblings(out) if alone else ():
+        if out.exists() or not (folder / MANIFEST).is_file():
+            _discard(folder)
+
+
+def _read_manifest(folder: Path) -> dict[str, str]:
+    """The digest of every file of a result, by its name."""
+    try:
+        manifest = json.loads((folder / MANIFEST).read_bytes())
+    except (ValueError, RecursionError):
+        manifest = None
+    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
+        raise InputError(
+            f"{folder / MANIFEST} cannot be read: it is damaged or was not written by this version of plap"
+        )
+    files: dict[str, str] = manifest["files"]
+    return files
 
 
 def _real(out: Path | str) -> Path:
@@ -110,129 +167,75 @@ def _real(out: Path | str) -> Path:
     return Path(os.path.realpath(out))
 
 
-def _sibling(out: Path, suffix: str) -> Path:
-    return out.parent / f".{out.name}.{suffix}"
+def _sibling(out: Path, kind: str) -> Path:
+    return out.parent / f".{out.name}.plap-{kind}-{secrets.token_hex(8)}"
+
+
+def _siblings(out: Path) -> list[Path]:
+    """The new and old folders beside ``out``, new ones first."""
+    pattern = re.compile(rf"\.{re.escape(out.name)}\.plap-(new|old)-[0-9a-f]{{16}}")
+    return sorted(folder for folder in out.parent.iterdir() if pattern.fullmatch(folder.name))
 
 
 def _check_replaceable(out: Path, flag: str) -> None:
     """Refuse to replace anything that plap did not write."""
     if out.name == "" or os.path.ismount(out):
         raise InputError(f"{flag}: {out} is a mount point and cannot be replaced; name a folder inside it")
-    for _ in range(_ATTEMPTS):
-        if not out.exists():
-            return
-        with unchanged(out) as same:
-            problem = _what_would_be_lost(out)
-            if same():  # else another writer replaced the folder while it was looked at
-                break
-    if problem:
-        raise InputError(f"{flag}: {problem}")
-
-
-def _what_would_be_lost(out: Path) -> str:
-    """Why a folder may not be replaced, or nothing."""
+    if not out.exists():
+        return
     if not out.is_dir():
-        return f"{out} is a file, not a folder"
+        raise InputError(f"{flag}: {out} is a file, not a folder")
     try:
         names = sorted(entry.name for entry in out.iterdir())
-        if names and "model.json" not in names:
-            return f"{out} is not empty and holds no result of plap; name another folder"
+        if names and MANIFEST not in names:
+            raise InputError(f"{flag}: {out} is not empty and holds no result of plap; name another folder")
         if names:
-            read_header((out / "model.json").read_bytes(), out / "model.json")
+            _read_manifest(out)
     except OSError as error:
-        return f"{out} cannot be read ({error.strerror})"
-    except InputError as error:
-        return str(error)
-    foreign = [name for name in names if name not in OWN_FILES]
-    if foreign:
-        return f"{out / foreign[0]} is not plap's and would be lost; move it or name another folder"
-    return ""
+        raise InputError(f"{flag}: {out} cannot be read ({error.strerror})") from None
+    if foreign := [name for name in names if name not in OWN_FILES]:
+        raise InputError(
+            f"{flag}: {out / foreign[0]} is not plap's and would be lost; move it or name another folder"
+        )
 
 
 @contextlib.contextmanager
-def unchanged(folder: Path) -> Iterator[Callable[[], bool]]:
-    """Whether the path still leads to the folder that it led to at first, which is held meanwhile."""
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError:
-        yield folder.exists
-        return
-    try:
-        yield lambda: folder.exists() and os.path.samestat(folder.stat(), os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
+def _turn(parent: Path) -> Iterator[bool]:
+    """Wait until no other process writes a folder in ``parent``; its unfinished folders are nobody's then.
 
-
-@contextlib.contextmanager
-def _new_folder(out: Path) -> Iterator[Path]:
-    """A folder beside ``out``, locked while its writer lives, and removed unless it was put in place."""
-    for more in (True, True, False):
-        new = _sibling(out, f"plap-{secrets.token_hex(8)}")
-        new.mkdir()
-        lock = _lock(new)
-        if (lock is not None and new.exists()) or not more:
-            break
-        _unlock(lock)  # another writer took it for a leftover, or nothing can be locked here
+    False where folders cannot be locked (Windows, some network file systems): nobody waits, and unfinished
+    folders are left alone.
+    """
+    descriptor, locked = None, False
+    try:
         with contextlib.suppress(OSError):
-            new.rmdir()
-    try:
-        if out.is_dir():
-            new.chmod(out.stat().st_mode & 0o7777)
-        yield new
+            if fcntl is not None:
+                descriptor = os.open(parent, os.O_RDONLY)
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                locked = True
+        yield locked
     finally:
-        # after the swap this name holds the old result
-        shutil.rmtree(new, ignore_errors=True)
-        _unlock(lock)
+        if descriptor is not None:
+            os.close(descriptor)
 
 
-def _put_in_place(new: Path, out: Path) -> None:
-    if not out.exists():
-        new.rename(out)
-    elif not exchange(new, out):
-        aside = _sibling(out, _ASIDE)
-        shutil.rmtree(aside, ignore_errors=True)
-        lock = _lock(out)
-        try:
-            out.rename(aside)
-            new.rename(out)
-        finally:
-            _unlock(lock)
-        shutil.rmtree(aside, ignore_errors=True)
+def _fill(new: Path, files: Mapping[str, Content]) -> None:
+    """Write the files, flush them to the disk, and write their digests last."""
+    digests = {}
+    for name, content in files.items():
+        _write(new / name, content)
+        with (new / name).open("rb") as stream:
+            digests[name] = hashlib.file_digest(stream, "sha256").hexdigest()
+    _write(new / MANIFEST, json.dumps({"format": _FORMAT, "files": digests}, indent=1).encode() + b"\n")
+    _flush(new)
 
 
-def _remove_leftovers(out: Path) -> None:
-    """Remove the unfinished folders of writers that no longer live, and an old result that was replaced."""
-    prefix = f".{out.name}."
-    for folder in out.parent.iterdir():
-        suffix = folder.name.removeprefix(prefix)
-        if not folder.name.startswith(prefix) or not folder.is_dir() or folder.is_symlink():
-            continue
-        if suffix == _ASIDE and out.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-        elif _NEW.fullmatch(suffix) and (lock := _lock(folder)) is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-            _unlock(lock)
-
-
-def _lock(folder: Path) -> int | None:
-    """Lock a folder for this process; None if another one has it. The lock goes when the process does."""
-    if fcntl is None:
-        return None
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        return None
-    return descriptor
-
-
-def _unlock(descriptor: int | None) -> None:
-    if descriptor is not None:
-        os.close(descriptor)
+def _discard(folder: Path) -> None:
+    """Remove a folder of plap's own files, if it is there; should it hold anything else, that stays."""
+    with contextlib.suppress(OSError):
+        for name in OWN_FILES:  # the manifest first: what is half removed is not taken for a result
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
 
 
 def _write(path: Path, content: Content) -> None:
@@ -253,11 +256,3 @@ def _flush(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def _bytes(size: int) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}"
-        size = size // 1000
-    return f"{size} GB"

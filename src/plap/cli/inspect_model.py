@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import polars
     import torch
 
-    from plap.artifacts import ModelFile
+    from plap.artifacts import SavedModel
     from plap.data.graph_data import GraphData
     from plap.insight.learned import Learned
 
@@ -86,7 +86,7 @@ def _open(out: Path, graph: str | None, *, nodes: Path | None, root: Path | None
         raise InputError(f"{out} was fitted on {name!r}: say with --graph where that is ({error})") from None
 
 
-def _learned(out: Path, file: ModelFile, data: GraphData) -> Learned:
+def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
     import torch  # noqa: PLC0415
 
     from plap.fitting.outcome import class_names  # noqa: PLC0415
@@ -119,7 +119,7 @@ def _held_out(out: Path) -> torch.Tensor:
     return torch.from_numpy((role == "test").to_numpy().copy())
 
 
-def _facts(file: ModelFile, data: GraphData) -> dict[str, Any]:
+def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:
     chosen = {name: file.config[name] for name in ("model", "p", "mu", "K", "hidden") if name in file.config}
     same = data.graph.digest == file.graph_digest
     return {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from plap.atomic_file import write_atomic
 from plap.errors import InputError
-from plap.whole_file import write_whole
 
 
 def check_writable(path: Path, flag: str) -> None:
@@ -24,6 +24,6 @@ def write_atomically(path: Path, content: bytes, flag: str) -> None:
     """Write a file whole or not at all; ``flag`` is what the user named it with."""
     check_writable(path, flag)
     try:
-        write_whole(path, content)
+        write_atomic(path, content)
     except OSError as error:
         raise InputError(f"{flag}: {path} cannot be written ({error.strerror})") from None

@@ -16,7 +16,7 @@ from plap.cli.inspect import GraphArgument, NodesOption, RootOption
 from plap.errors import InputError
 
 if TYPE_CHECKING:
-    from plap.artifacts import ModelFile, Predictions
+    from plap.artifacts import Predictions, SavedModel
     from plap.data.graph_data import GraphData
 
 
@@ -59,7 +59,7 @@ def _check_suffix(out: Path) -> None:
         raise InputError(f"--out: {out} must end in .csv or .parquet")
 
 
-def _predictions(file: ModelFile, data: GraphData, device: str) -> Predictions:
+def _predictions(file: SavedModel, data: GraphData, device: str) -> Predictions:
     from plap.artifacts import Predictions  # noqa: PLC0415
     from plap.fitting.models import member_probabilities  # noqa: PLC0415
     from plap.training import RunConfig  # noqa: PLC0415
@@ -103,7 +103,7 @@ def _known(data: GraphData, classes: list[str], *, multilabel: bool) -> NDArray[
     return np.array([number[k] if k >= 0 else -1 for k in data.y.tolist()], dtype=np.int64)
 
 
-def _summary(file: ModelFile, data: GraphData, table: Predictions) -> dict[str, object]:
+def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str, object]:
     """How many, and where the graph has labels how far these agree."""
     numbers, sentence = _agreement(data, table)
     if numbers and data.graph.digest == file.graph_digest:

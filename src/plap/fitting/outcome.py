@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.artifacts import ModelFile, Predictions, Result, features_digest
-from plap.artifacts.model_file import current_versions
+from plap.artifacts import Predictions, ResultFiles, SavedModel, features_digest
+from plap.artifacts.saved_model import current_versions
 from plap.data.graph_data import GraphData
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.edge_trust import edge_trust
@@ -44,9 +44,11 @@ def searched_values(config: RunConfig) -> dict[str, Any]:
     return {name: config.value(name) for name in find_model(config.model).search_grid}
 
 
-def make_result(comparison: Comparison, report: FitReport) -> Result:
+def make_result(comparison: Comparison, report: FitReport) -> ResultFiles:
     """Everything that ``plap fit`` leaves behind."""
-    return Result(predictions(comparison), model_file(comparison), metrics(comparison), fit_page(report))
+    return ResultFiles(
+        predictions(comparison), saved_model(comparison), metrics(comparison), fit_page(report)
+    )
 
 
 def predictions(comparison: Comparison) -> Predictions:
@@ -62,11 +64,11 @@ def predictions(comparison: Comparison) -> Predictions:
     )  # fmt: skip
 
 
-def model_file(comparison: Comparison) -> ModelFile:
+def saved_model(comparison: Comparison) -> SavedModel:
     """The ensemble, and what it was made for."""
     data, fitted = comparison.data, comparison.model.fitted
     assert fitted is not None
-    return ModelFile(
+    return SavedModel(
         config=fitted.config.to_dict(),
         states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
         classes=class_names(data),

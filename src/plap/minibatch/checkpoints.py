@@ -11,14 +11,14 @@ from typing import NoReturn
 import torch
 from torch import Tensor
 
+from plap.atomic_file import write_atomic
 from plap.checks import check_integer
 from plap.errors import InputError
 from plap.training.adam import Moments, StackedAdam
-from plap.whole_file import write_whole
 
 FORMAT = "plap-checkpoint/2"
 
-State = dict[str, Tensor]
+StateDict = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Snapshot:
     history: Tensor
     """float64 [epochs, 3]: training loss, validation loss, validation score."""
     seconds: float
-    state: State
-    best: State
+    state: StateDict
+    best: StateDict
     """State of the best epoch."""
-    moments: dict[str, State]
+    moments: dict[str, StateDict]
     """Adam's, by name and parameter."""
 
 
@@ -90,7 +90,7 @@ def decode(content: bytes, digest: str, path: Path) -> Snapshot:
         _refuse(path, "it is damaged")
     if header["digest"] != digest:
         _refuse(path, "it belongs to other data, another split or other settings; start without resuming")
-    groups: dict[str, State] = {}
+    groups: dict[str, StateDict] = {}
     for name, value in tensors.items():
         group, _, key = name.partition("/")
         groups.setdefault(group, {})[key] = value
@@ -117,12 +117,12 @@ def write(path: Path, content: bytes) -> None:
     """Put a checkpoint in place in one step: after a crash at any moment it is the old one or the new."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, content)
+        write_atomic(path, content)
     except OSError as error:
         raise InputError(f"the checkpoint {path} cannot be written ({error.strerror})") from None
 
 
-def _digest(tensors: State) -> str:
+def _digest(tensors: StateDict) -> str:
     sha = hashlib.sha256()
     for name in sorted(tensors):
         sha.update(f"{name} {tensors[name].dtype} {list(tensors[name].shape)} ".encode())
@@ -134,15 +134,15 @@ def _refuse(path: Path, problem: str) -> NoReturn:
     raise InputError(f"the checkpoint {path} cannot be used: {problem}") from None
 
 
-def moments_by_name(optimizer: StackedAdam, names: list[str]) -> dict[str, State]:
+def moments_by_name(optimizer: StackedAdam, names: list[str]) -> dict[str, StateDict]:
     """What Adam remembers, by kind of moment and name of parameter."""
-    result: dict[str, State] = {}
+    result: dict[str, StateDict] = {}
     for name, moments in zip(names, optimizer.state(), strict=True):
         for kind, value in moments._asdict().items():
             result.setdefault(kind, {})[name] = value
     return result
 
 
-def load_moments(optimizer: StackedAdam, names: list[str], moments: dict[str, State]) -> None:
+def load_moments(optimizer: StackedAdam, names: list[str], moments: dict[str, StateDict]) -> None:
     """Give back what :func:`moments_by_name` gave."""
     optimizer.load_state([Moments(*(moments[kind][name] for kind in Moments._fields)) for name in names])

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.minibatch import checkpoints
-from plap.minibatch.checkpoints import Checkpoint, Snapshot, State
+from plap.minibatch.checkpoints import Checkpoint, Snapshot, StateDict
 from plap.minibatch.devices import choose_device
 from plap.minibatch.distributed import Ranks
 from plap.minibatch.evaluation import EvaluateOn, Evaluation
@@ -160,7 +160,7 @@ class _Run:
         self._history.append((train_loss, val_loss, val_score))
         return self._stopping.note(np.array([val_loss]), np.array([val_score])).size > 0
 
-    def _state(self) -> State:
+    def _state(self) -> StateDict:
         return {name: value.detach().clone() for name, value in self._module.state_dict().items()}
 
     def _save(self) -> None:

@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.atomic_file import write_atomic
 from plap.checks import check_integer, import_extra
 from plap.data.files import user_cache
 from plap.data.seeds import check_seed
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
-from plap.whole_file import write_whole
 
 CacheFolder = str | os.PathLike[str] | bool
 _CHUNK = 1 << 22
@@ -122,7 +122,7 @@ def _write(path: Path, part: np.ndarray) -> None:
     payload = part.astype("<i4").tobytes()
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, hashlib.sha256(payload).digest() + payload)
+        write_atomic(path, hashlib.sha256(payload).digest() + payload)
 
 
 def _cut(pymetis: Any, indptr: np.ndarray, indices: np.ndarray, parts: int, seed: int) -> np.ndarray:

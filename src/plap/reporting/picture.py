@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import matplotlib
 from matplotlib.figure import Figure
 
+from plap.atomic_file import write_atomic
 from plap.errors import InputError
 from plap.reporting.number_text import shortened
 from plap.reporting.palette import GRID_LINE
-from plap.whole_file import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,7 +91,7 @@ def write_files(folder: Path, files: dict[str, bytes]) -> list[Path]:
     for name, content in files.items():
         path = folder / name
         try:
-            write_whole(path, content)
+            write_atomic(path, content)
         except OSError as error:
             raise InputError(f"{path} cannot be written ({error.strerror})") from None
         written.append(path)

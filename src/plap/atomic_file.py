@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_atomic(path: Path, content: bytes) -> None:
     """Write beside ``path``, flush to the disk and rename: after a crash it is the old file or the new one.
 
     The folder must be there. What the system refuses is raised as OSError, and nothing is left behind.

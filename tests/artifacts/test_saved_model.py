@@ -13,7 +13,7 @@ import torch
 import plap
 from artifact_samples import model, result
 from plap.artifacts import load_metrics, load_model, write_result
-from plap.artifacts.model_file import ModelFile, _self_digest
+from plap.artifacts.saved_model import SavedModel
 from plap.errors import InputError
 
 
@@ -43,94 +43,95 @@ def test_what_was_written_comes_back(out: Path) -> None:
 @pytest.mark.parametrize("classes", [(False, True), (3, 10), ("a", "b")])
 def test_classes_keep_their_type(classes: tuple[Any, ...], tmp_path: Path) -> None:
     header, weights = model(classes=classes).encode()
-    assert ModelFile.decode(header, weights, tmp_path).classes == classes
-    assert isinstance(ModelFile.decode(header, weights, tmp_path).classes[0], type(classes[0]))
+    assert SavedModel.decode(header, weights, tmp_path).classes == classes
+    assert isinstance(SavedModel.decode(header, weights, tmp_path).classes[0], type(classes[0]))
 
 
 def test_config_with_arrays_and_odd_keys(tmp_path: Path) -> None:
     header, weights = model(config={10: 1, 2: (1, 2), "nan": float("nan")}).encode()
-    assert ModelFile.decode(header, weights, tmp_path).config == {"10": 1, "2": [1, 2], "nan": None}
-
-
-def _edit(change: Callable[[dict[str, Any]], object], *, sign: bool = True) -> Callable[[bytes], bytes]:
-    def edit(content: bytes) -> bytes:
-        header = json.loads(content)
-        change(header)
-        if sign:
-            header["sha256"] = _self_digest(header)
-        return json.dumps(header).encode()
-
-    return edit
+    assert SavedModel.decode(header, weights, tmp_path).config == {"10": 1, "2": [1, 2], "nan": None}
 
 
 @pytest.mark.parametrize(
-    ("name", "damage", "problem"),
+    ("name", "damage"),
     [
-        ("model.json", lambda content: content[: len(content) // 2], "not JSON"),
-        ("model.json", lambda _: b"", "not JSON"),
-        ("model.json", lambda _: b"\xff\xfe\x00", "not JSON"),
-        ("model.json", lambda _: b"[" * 100_000, "not JSON"),
-        ("model.json", lambda _: b"[1, 2]", "not written by plap"),
-        ("model.json", lambda _: b'{"format": "other"}', "not written by plap"),
-        ("model.json", _edit(lambda header: header.update(format_version=99)), "format version 99"),
-        ("model.json", _edit(lambda header: header.pop("classes")), "'classes' is missing"),
-        ("model.json", _edit(lambda header: header.update(num_features="5")), "'num_features' holds str"),
-        ("model.json", _edit(lambda header: header["config"].update(p=9.0), sign=False), "was changed"),
-        ("model.safetensors", lambda content: content[:-1], "damaged"),
-        ("model.safetensors", lambda content: content[:50] + b"\x00" + content[51:], "damaged"),
-        ("model.safetensors", lambda _: b"", "damaged"),
-        ("model.safetensors", lambda _: pickle.dumps({"a": 1}), "damaged"),
-        ("metrics.json", lambda content: content[:3], "damaged"),
-        ("metrics.json", lambda _: b"3", "not written by plap"),
+        ("model.json", lambda content: content[: len(content) // 2]),
+        ("model.json", lambda content: content.replace(b"1.5", b"9.0")),
+        ("model.json", lambda _: b""),
+        ("model.json", lambda _: b"\xff\xfe\x00"),
+        ("model.safetensors", lambda content: content[:-1]),
+        ("model.safetensors", lambda content: content[:50] + b"\x00" + content[51:]),
+        ("model.safetensors", lambda _: b""),
+        ("model.safetensors", lambda _: pickle.dumps({"a": 1})),
+        ("manifest.json", lambda content: content[: len(content) // 2]),
+        ("manifest.json", lambda _: b"[" * 100_000),
+        ("manifest.json", lambda _: b"[1, 2]"),
+        ("manifest.json", lambda content: content.replace(b"result/1", b"result/99")),
+        ("metrics.json", lambda content: content[:3]),
+        ("metrics.json", lambda _: b"3"),
     ],
 )
 def test_damage_is_refused_with_the_name_of_the_file(
-    out: Path, name: str, damage: Callable[[bytes], bytes], problem: str
+    out: Path, name: str, damage: Callable[[bytes], bytes]
 ) -> None:
     path = out / name
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(InputError, match=problem) as caught:
+    with pytest.raises(InputError, match="damaged") as caught:
         (load_metrics if name == "metrics.json" else load_model)(out)
     assert name in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_model_of_version_1_is_read(out: Path) -> None:
-    """There every configuration had the fields of all models."""
-    path = out / "model.json"
-    old = {"alpha": 0.1, "dprate": 0.0, "heads": 8, "layers": 3, "mlp_layers": 0, "residual": False}
-    edit = _edit(lambda header: (header.update(format_version=1), header["config"].update(old)))
-    path.write_bytes(edit(path.read_bytes()))
-    assert load_model(out).config == model(7).config
-
-
-def test_every_single_changed_byte_of_the_weights_is_seen(tmp_path: Path) -> None:
-    header, weights = model().encode()
+def test_every_single_changed_byte_of_the_weights_is_seen(out: Path) -> None:
+    path = out / "model.safetensors"
+    weights = path.read_bytes()
     for at in range(0, len(weights), 37):
         broken = bytearray(weights)
         broken[at] ^= 1
+        path.write_bytes(broken)
         with pytest.raises(InputError, match="damaged"):
-            ModelFile.decode(header, bytes(broken), tmp_path)
+            load_model(out)
 
 
-def _signed(tensors: dict[str, torch.Tensor], **changes: Any) -> tuple[bytes, bytes]:
-    """A well-formed pair of files with other weights than plap would write."""
-    import hashlib  # noqa: PLC0415
+def test_files_of_two_results_are_not_mixed(out: Path, tmp_path: Path) -> None:
+    other = write_result(tmp_path / "other", result(8))
+    (out / "model.safetensors").write_bytes((other / "model.safetensors").read_bytes())
+    with pytest.raises(InputError, match=r"model\.safetensors cannot be read: it is damaged or was changed"):
+        load_model(out)
 
-    weights = safetensors.torch.save(tensors)
-    header = json.loads(model().encode()[0]) | changes
-    header["weights_sha256"] = hashlib.sha256(weights).hexdigest()
-    header["sha256"] = _self_digest(header)
-    return json.dumps(header).encode(), weights
+
+def _header(**changes: Any) -> bytes:
+    return json.dumps(json.loads(model().encode()[0]) | changes).encode()
+
+
+@pytest.mark.parametrize(
+    ("header", "problem"),
+    [
+        (b"[1, 2]", "not written by plap"),
+        (b'{"format": "other"}', "not written by plap"),
+        (b"no JSON", "not JSON"),
+        (_header(format_version=99), "format version 99"),
+        (json.dumps({"format": "plap-model", "format_version": 2}).encode(), "'config' is missing"),
+        (_header(num_features="5"), "'num_features' holds str"),
+    ],
+)
+def test_another_header_is_refused(header: bytes, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=f"model.json cannot be read: .*{problem}"):
+        SavedModel.decode(header, model().encode()[1], tmp_path)
 
 
 def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    def decode(tensors: dict[str, torch.Tensor], **changes: Any) -> SavedModel:
+        return SavedModel.decode(_header(**changes), safetensors.torch.save(tensors), tmp_path)
+
     with pytest.raises(InputError, match=r"not those that model\.json lists"):
-        ModelFile.decode(*_signed({"0/lin.weight": torch.zeros(2)}), tmp_path)
+        decode({"0/lin.weight": torch.zeros(2)})
     with pytest.raises(InputError, match="belongs to no member"):
-        ModelFile.decode(*_signed({"5/w": torch.zeros(2)}, shapes={"5/w": [2]}), tmp_path)
+        decode({"5/w": torch.zeros(2)}, shapes={"5/w": [2]})
     with pytest.raises(InputError, match="'0/w' is not finite"):
-        ModelFile.decode(*_signed({"0/w": torch.tensor([torch.nan])}, shapes={"0/w": [1]}), tmp_path)
+        decode({"0/w": torch.tensor([torch.nan])}, shapes={"0/w": [1]})
+    with pytest.raises(InputError, match="damaged"):
+        SavedModel.decode(_header(), b"short", tmp_path)
 
 
 def test_weights_that_are_not_finite_are_never_written() -> None:
@@ -164,7 +165,7 @@ def test_fitting_features_pass(out: Path) -> None:
 def test_no_result_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         load_model(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"model\.json is missing"):
+    with pytest.raises(InputError, match=r"manifest\.json is missing"):
         load_model(tmp_path)
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is not a folder"):

@@ -1,35 +1,34 @@
-"""A trained model as two files: weights as safetensors, the rest as JSON; nothing is ever unpickled."""
+"""A trained model as two files: weights as safetensors, the rest as JSON; nothing is ever unpickled.
+
+Whether the files are those that plap wrote, the folder's manifest says; here their content is checked.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from plap.artifacts.plain import plain
 from plap.errors import InputError
 
 FORMAT = "plap-model"
 FORMAT_VERSION = 2
-_NOT_IN_PGNN = ("alpha", "dprate", "heads", "layers", "mlp_layers", "residual")
-"""Fields that the configuration of every model had in version 1, in which all models on disk are pGNNs."""
-
-State = Mapping[str, Tensor]
 
 
 @dataclass(frozen=True, eq=False)
-class ModelFile:
+class SavedModel:
     """A model, or an ensemble of several, and what it was made for."""
 
     config: Mapping[str, Any]
     """How to build it; only what JSON has."""
-    states: Sequence[State]
+    states: Sequence[Mapping[str, Tensor]]
     """The weights of each member of the ensemble."""
     classes: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
     num_features: int
@@ -82,7 +81,6 @@ class ModelFile:
         for name, tensor in tensors.items():
             if not _is_finite(tensor):
                 raise InputError(f"the weight {name!r} of the model is not finite")
-        weights = save(tensors)
         header = {
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
@@ -96,19 +94,15 @@ class ModelFile:
             "features_digest": self.features_digest,
             "versions": plain(self.versions),
             "shapes": {name: list(tensor.shape) for name, tensor in tensors.items()},
-            "weights_sha256": hashlib.sha256(weights).hexdigest(),
         }
-        header["sha256"] = _self_digest(header)
         text = json.dumps(header, indent=1, ensure_ascii=False, allow_nan=False)
-        return text.encode() + b"\n", weights
+        return text.encode() + b"\n", save(tensors)
 
     @classmethod
-    def decode(cls, header_bytes: bytes, weights: bytes, folder: Path) -> ModelFile:
+    def decode(cls, header_bytes: bytes, weights: bytes, folder: Path) -> SavedModel:
         """Read what :meth:`encode` wrote, and refuse anything else with one sentence."""
         path = folder / "model.json"
-        header = read_header(header_bytes, path)
-        if hashlib.sha256(weights).hexdigest() != header["weights_sha256"]:
-            _refuse(folder / "model.safetensors", "it is damaged or belongs to another model.json")
+        header = _read_header(header_bytes, path)
         names = header["feature_names"]
         return cls(
             config=header["config"],
@@ -135,12 +129,10 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "features_digest": str,
     "versions": dict,
     "shapes": dict,
-    "weights_sha256": str,
-    "sha256": str,
 }
 
 
-def read_header(content: bytes, path: Path) -> dict[str, Any]:
+def _read_header(content: bytes, path: Path) -> dict[str, Any]:
     """``model.json`` as a dictionary with every key in place and of its type."""
     try:
         header = json.loads(content)
@@ -149,30 +141,47 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         _refuse(path, "it was not written by plap")
     version = header.get("format_version")
-    if version not in (1, FORMAT_VERSION):
-        _refuse(path, f"it has format version {version!r}, and this plap reads 1 and {FORMAT_VERSION}")
+    if version != FORMAT_VERSION:
+        _refuse(
+            path, f"it has format version {version!r}, but this plap reads {FORMAT_VERSION}: fit it again"
+        )
     for name, kind in _FIELDS.items():
         if name not in header:
             _refuse(path, f"the key {name!r} is missing")
         if not isinstance(header[name], kind):
             _refuse(path, f"the key {name!r} holds {type(header[name]).__name__}")
-    if header["sha256"] != _self_digest(header):
-        _refuse(path, "it was changed after plap wrote it")
-    if version == 1:
-        header["config"] = {k: value for k, value in header["config"].items() if k not in _NOT_IN_PGNN}
     return header
+
+
+def plain(value: Any) -> Any:
+    """Only what JSON has: NaN and infinity become null, arrays and tensors lists, keys strings.
+
+    Examples
+    --------
+    >>> plain({1: (np.float64(0.5), float("nan")), "x": torch.tensor([1, 2])})
+    {'1': [0.5, None], 'x': [1, 2]}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, torch.Tensor | np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return str(value)
 
 
 def current_versions() -> dict[str, str]:
     """Versions of what a result depends on."""
-    import numpy  # noqa: PLC0415
-
     from plap import __version__  # noqa: PLC0415
 
-    return {"plap": __version__, "torch": torch.__version__, "numpy": numpy.__version__}
+    return {"plap": __version__, "torch": torch.__version__, "numpy": np.__version__}
 
 
-def _states(weights: bytes, header: dict[str, Any], path: Path) -> tuple[State, ...]:
+def _states(weights: bytes, header: dict[str, Any], path: Path) -> tuple[Mapping[str, Tensor], ...]:
     from safetensors import SafetensorError  # noqa: PLC0415
     from safetensors.torch import load  # noqa: PLC0415
 
@@ -191,12 +200,6 @@ def _states(weights: bytes, header: dict[str, Any], path: Path) -> tuple[State, 
             _refuse(path, f"the tensor {name!r} is not finite")
         states[int(member)][key] = tensor
     return tuple(states)
-
-
-def _self_digest(header: dict[str, Any]) -> str:
-    rest = {name: value for name, value in header.items() if name != "sha256"}
-    text = json.dumps(rest, sort_keys=True, ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _is_finite(tensor: Tensor) -> bool:
