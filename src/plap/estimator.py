@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.artifacts import ModelFile, features_digest, load_model
-from plap.data.hold_out import HoldOut, hold_out
+from plap.data.labels import Classes, codes_of, encode
+from plap.data.splits import HoldOut, hold_out
 from plap.errors import InputError
 from plap.fitting.models import Tune, fit_model, member_probabilities
 from plap.graph import Graph
-from plap.labels import Classes, codes_of, encode
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.params import Estimator

@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from plap.data.labels import Classes, Codes, codes_of, encode
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.labels import Classes, Codes, codes_of, encode
 from plap.params import Estimator
 from plap.solving import SolveInfo, solve
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from plap.artifacts import ModelFile
-    from plap.data.graph_data import GraphData
+    from plap.data.dataset import GraphData
     from plap.insight.learned import Learned
 
 _ROWS = 10

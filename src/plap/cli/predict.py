@@ -17,7 +17,7 @@ from plap.errors import InputError
 
 if TYPE_CHECKING:
     from plap.artifacts import ModelFile, Predictions
-    from plap.data.graph_data import GraphData
+    from plap.data.dataset import GraphData
 
 
 def predict(

@@ -11,10 +11,9 @@ import torch
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from plap.data.assembly import changes
-from plap.data.gradient_norms import gradient_norms
-from plap.data.graph_data import GraphData
-from plap.data.measures import MEASURES, homophily
+from plap.data.dataset import GraphData
+from plap.data.measures import MEASURES, gradient_norms, homophily
+from plap.data.tables.assembly import changes
 from plap.errors import InputError
 from plap.graph import Graph
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from plap.data import GraphData, Split, load, perturb_edges, split
-from plap.data.components import largest_component
+from plap.data.dataset import largest_component
 from plap.data.resolve import open_graph
 from plap.errors import InputError
 from plap.experiments.own_files import is_path

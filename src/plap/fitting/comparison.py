@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.data.splits import Split
 from plap.errors import InputError
 from plap.fitting.models import Fitted, NothingTrainedError, fit_model

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.data.splits import Split
 from plap.errors import InputError
 from plap.fitting.comparison import Announce, Comparison, compare

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plap.artifacts import ModelFile, Predictions, Result, features_digest
 from plap.artifacts.model_file import current_versions
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.edge_trust import edge_trust
 from plap.report import (

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.errors import InputError
 from plap.insight.edge_trust import can_be_judged, edge_trust, edges_once
 from plap.insight.entropy import uniform_entropy, weight_entropy

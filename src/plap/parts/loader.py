@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.seeds import check_seed
+from plap.data.sampling import check_seed
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.parts.checks import check_count, check_graph

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.files import user_cache
-from plap.data.seeds import check_seed
+from plap.data.benchmarks.files import user_cache
+from plap.data.sampling import check_seed
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.parts import partition_file

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.errors import InputError
 
 

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from plap.data.assembly import assemble
-from plap.data.edge_table import read_edges
-from plap.data.graph_data import GraphData
-from plap.data.node_table import read_nodes
-from plap.data.table_file import SUFFIXES, open_table
+from plap.data.dataset import GraphData
+from plap.data.tables.assembly import assemble
+from plap.data.tables.nodes_and_edges import read_edges, read_nodes
+from plap.data.tables.table_file import SUFFIXES, open_table
 from plap.errors import InputError
 from plap.graph import Symmetrize
 
@@ -73,7 +72,8 @@ def load_tables(
     -------
     GraphData
         Ids may be any text or integers; ``node_ids`` has them unless they are 0..N-1 in this order. A
-        graph without features gets structural ones, see :func:`plap.data.structural.structural_features`.
+        graph without features gets structural ones, see
+        :func:`plap.data.tables.assembly.structural_features`.
 
     Examples
     --------

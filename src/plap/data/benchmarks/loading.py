@@ -9,14 +9,14 @@ from zipfile import BadZipFile
 
 import torch
 
-from plap.data.components import largest_component as keep_largest_component
-from plap.data.contextual_sbm import parse_csbm
-from plap.data.features import compact
-from plap.data.files import locate, stage
-from plap.data.graph_data import GraphData, Provenance
-from plap.data.readers import READERS, RawGraph
-from plap.data.registry import Benchmark, find
+from plap.data.benchmarks.files import locate, stage
+from plap.data.benchmarks.readers import READERS, RawGraph
+from plap.data.benchmarks.registry import Benchmark, find
+from plap.data.dataset import GraphData, Provenance
+from plap.data.dataset import largest_component as keep_largest_component
+from plap.data.synthetic import parse_csbm
 from plap.errors import InputError
+from plap.features import compact
 from plap.graph import Graph
 
 _UNREADABLE = (

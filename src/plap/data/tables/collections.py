@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.features import compact
-from plap.data.graph_data import FixedSplits, GraphData, Provenance
+from plap.data.dataset import FixedSplits, GraphData, Provenance
 from plap.data.labels import Names, encode_labels
-from plap.data.seeds import generator
+from plap.data.sampling import generator
 from plap.data.splits import Split
-from plap.data.table_file import find_column, open_table
-from plap.data.tables import load_folder, only_table
+from plap.data.tables.loading import load_folder, only_table
+from plap.data.tables.table_file import find_column, open_table
 from plap.errors import InputError
+from plap.features import compact
 from plap.graph import Graph
 
 PathLike = str | os.PathLike[str]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from plap.data import load
-from plap.data.benchmarks import load_benchmark
-from plap.data.registry import BENCHMARKS, find
+from plap.data.benchmarks.loading import load_benchmark
+from plap.data.benchmarks.registry import BENCHMARKS, find
 from plap.errors import InputError
 from tiny_benchmarks import GEOM_GCN_LABELS, WRITERS, without_sums, write_planetoid
 
@@ -104,7 +104,7 @@ class TestWhereFilesAreLookedFor:
 
     def test_a_root_is_never_downloaded_into(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         asked: list[str] = []
-        monkeypatch.setattr("plap.data.files.urlopen", lambda url, **_: asked.append(url))
+        monkeypatch.setattr("plap.data.benchmarks.files.urlopen", lambda url, **_: asked.append(url))
         with pytest.raises(InputError):
             load("texas", tmp_path)
         assert asked == []
@@ -113,7 +113,7 @@ class TestWhereFilesAreLookedFor:
         def unreachable(url: str, timeout: float) -> None:
             raise OSError(101, "Network is unreachable")
 
-        monkeypatch.setattr("plap.data.files.urlopen", unreachable)
+        monkeypatch.setattr("plap.data.benchmarks.files.urlopen", unreachable)
         with pytest.raises(InputError, match=r"could not be fetched from https.*Network is unreachable"):
             load("texas")
         assert not (tmp_path / "cache").exists()
@@ -124,7 +124,7 @@ class TestWhereFilesAreLookedFor:
         WRITERS["roman-empire"](tmp_path / "server")
         row = without_sums("roman-empire", tmp_path / "server")
         source = tmp_path / "server" / row.files[0].path
-        monkeypatch.setattr("plap.data.files.urlopen", lambda url, **_: source.open("rb"))
+        monkeypatch.setattr("plap.data.benchmarks.files.urlopen", lambda url, **_: source.open("rb"))
         cached = tmp_path / "cache" / "plap" / row.files[0].path
         bad = replace(row, files=(replace(row.files[0], sha256="0" * 64),))
         with pytest.raises(InputError, match="is not the published file"):

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.features import compact
-from plap.data.graph_data import FixedSplits
-from plap.data.registry import Benchmark
+from plap.data.benchmarks.registry import Benchmark
+from plap.data.dataset import FixedSplits
+from plap.features import compact
 
 
 @dataclass(frozen=True)

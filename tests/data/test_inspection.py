@@ -17,12 +17,10 @@ import plap.data
 from plap import Graph
 from plap.cli import main
 from plap.cli.inspect_picture import draw
-from plap.data import GraphData
-from plap.data import gradient_norms as gradient_norms_module
-from plap.data.features import compact
-from plap.data.gradient_norms import gradient_norms
+from plap.data import GraphData, measures
 from plap.data.inspection import MEANINGS, inspect_graph
-from plap.data.measures import MEASURES
+from plap.data.measures import MEASURES, gradient_norms
+from plap.features import compact
 
 
 class Outcome:
@@ -170,7 +168,7 @@ def test_gradient_norms_are_equation_1(n: int, edges: int, width: int, seed: int
         square[i] += ((np.sqrt(W[i, j] / D[j]) * f[j] - np.sqrt(W[i, j] / D[i]) * f[i]) ** 2).sum()
     x = torch.from_numpy(f)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gradient_norms_module, "_CELLS", 3 if small else 1 << 22)
+        patch.setattr(measures, "_CELLS", 3 if small else 1 << 22)
         for features in (x, x.to_sparse_csr()):
             np.testing.assert_allclose(gradient_norms(features, graph), np.sqrt(square), atol=1e-7)
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from plap import Graph, InputError
 from plap.data import load_folder, load_tables
-from plap.data.identifiers import Numbering, distinct
-from plap.data.structural import STRUCTURAL_NAMES, structural_features
+from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
+from plap.data.tables.columns import Numbering, distinct
 
 EDGES = pl.DataFrame(
     {"source": ["ann", "bob", "cy"], "target": ["bob", "cy", "cy"], "weight": [2.0, 0.5, 1.0]},

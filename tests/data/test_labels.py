@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from plap.data.labels import codes_of, encode
 from plap.errors import InputError
-from plap.labels import codes_of, encode
 
 NAN = math.nan
 

@@ -11,7 +11,7 @@ import pytest
 
 from plap.artifacts import ModelFile, Predictions, Result, write_result
 from plap.cli import main
-from plap.data.collections import is_collection, load_collection, split_graphs
+from plap.data.tables.collections import is_collection, load_collection, split_graphs
 from plap.errors import InputError
 from plap.training import RunConfig, build_module
 

@@ -1,8 +1,30 @@
-"""Random sets of node pairs, exact in distribution and in time near linear in their number."""
+"""Random numbers by seed, and random sets of node pairs: exact, in time near linear in their number."""
 
 from __future__ import annotations
 
 import numpy as np
+
+from plap.errors import InputError
+
+
+def check_seed(seed: int, most: int | None = None) -> int:
+    """Return ``seed`` if it is an integer of 0 or more (and at most ``most``)."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise InputError(f"seed must be an integer of 0 or more, not {seed!r}")
+    if most is not None and seed > most:
+        raise InputError(f"seed must be at most {most}, not {seed}")
+    return int(seed)
+
+
+def generator(seed: int) -> np.random.Generator:
+    """Return NumPy's PCG64 generator of that seed.
+
+    Examples
+    --------
+    >>> int(generator(0).integers(100))
+    85
+    """
+    return np.random.Generator(np.random.PCG64(check_seed(seed)))
 
 
 def sample_distinct(rng: np.random.Generator, population: int, size: int) -> np.ndarray:

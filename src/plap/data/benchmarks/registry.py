@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from plap.data.checksums import KNOWN
+from plap.data.benchmarks.checksums import KNOWN
 from plap.errors import InputError
 
 _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
@@ -52,7 +52,7 @@ class Benchmark:
     source: str
     """The public project that the files come from."""
     reader: str = "pyg"
-    """Key of :data:`plap.data.readers.READERS`."""
+    """Key of :data:`plap.data.benchmarks.readers.READERS`."""
     folder: str = ""
     """The folder under the data folder that ``reader`` is pointed at."""
     pyg_class: str = ""
