@@ -10,8 +10,10 @@ import polars
 import torch
 
 from plap.artifacts import ModelFile, Predictions, Result, load_metrics, load_model, write_result
+from plap.data.tasks import Multiclass
 
 NODES = 300
+TASK = Multiclass(("cat", "dog", "élan"))
 
 
 def model(number: int = 1, **changes: Any) -> ModelFile:
@@ -19,7 +21,7 @@ def model(number: int = 1, **changes: Any) -> ModelFile:
     arguments: dict[str, Any] = {
         "config": {"model": "pgnn", "p": 1.5, "mu": 0.1, "K": 4, "number": number},
         "states": (state, {name: -value for name, value in state.items()}),
-        "classes": ("cat", "dog", "élan"),
+        "task": TASK,
         "num_features": 5,
         "feature_names": ("a", "b", "c", "d", "e"),
         "graph_digest": "12ab",
@@ -32,7 +34,7 @@ def result(number: int = 1) -> Result:
     probabilities = np.full((NODES, 3), number / 1000)
     probabilities[:, 1] = 0.9
     return Result(
-        Predictions(list(range(NODES)), ("cat", "dog", "élan"), probabilities, ["test"] * NODES),
+        Predictions(list(range(NODES)), TASK, probabilities, ["test"] * NODES),
         model(number),
         {"number": number},
         f"<!doctype html><p>{number}</p>",

@@ -14,6 +14,7 @@ from torch import Tensor
 from plap.artifacts import ModelFile, features_digest, load_model
 from plap.data.labels import Classes, codes_of, encode
 from plap.data.splits import HoldOut, hold_out
+from plap.data.tasks import Multiclass
 from plap.errors import InputError
 from plap.fitting.models import Tune, fit_model, member_probabilities
 from plap.graph import Graph
@@ -173,10 +174,9 @@ class PGNNClassifier(Estimator):
                 raise InputError(
                     f"X has {features.shape[1]} features, but the model was fitted with {self.n_features_in_}"
                 )
-            width = max(2, self.classes_.size)
-            probabilities = member_probabilities(
-                self.config_, self._states, graph, features, width, multilabel=False
-            )[:, : self.classes_.size].double()
+            task = Multiclass.of_width(max(2, self.classes_.size))
+            every = member_probabilities(self.config_, self._states, graph, features, task)
+            probabilities = every[:, : self.classes_.size].double()
         result: NDArray[np.float64] = (probabilities / probabilities.sum(1, keepdim=True)).numpy()
         return result
 
@@ -203,7 +203,7 @@ class PGNNClassifier(Estimator):
         return ModelFile(
             config=self.config_.to_dict(),
             states=self._states,
-            classes=tuple(self.classes_.tolist()),
+            task=Multiclass(tuple(self.classes_.tolist())),
             num_features=self.n_features_in_,
             feature_names=feature_names,
             graph_digest=self._digests[0],
@@ -214,8 +214,8 @@ class PGNNClassifier(Estimator):
     def load(cls, out: Path | str) -> PGNNClassifier:
         """The classifier of a folder that ``plap fit`` wrote; it predicts for graphs given to it."""
         file = load_model(out)
-        if file.multilabel:
-            raise InputError(f"{out} holds a model of several labels a node; use plap predict")
+        if not file.task.one_class_per_node:
+            raise InputError(f"{out} holds a model of several labels per node; use plap predict")
         config = RunConfig.from_dict(dict(file.config))
         model = cls(**{name: getattr(config, name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
         model.config_, model.trials_ = config, ()

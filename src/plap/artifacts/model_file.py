@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from plap.artifacts.plain import plain
+from plap.data.tasks import TASKS, Multiclass, Multilabel, Task
 from plap.errors import InputError
 
 FORMAT = "plap-model"
@@ -29,16 +30,21 @@ class ModelFile:
     """How to build it; only what JSON has."""
     states: Sequence[State]
     """The weights of each member of the ensemble."""
-    classes: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+    task: Task
+    """What it predicts, and the names of its classes: strings, integers or booleans."""
     num_features: int
     feature_names: tuple[str, ...] | None = None
-    multilabel: bool = False
     graph_digest: str = ""
     features_digest: str = ""
     versions: Mapping[str, str] = field(default_factory=lambda: dict(current_versions()))
     """Of plap, PyTorch and NumPy when it was written."""
     path: Path | None = None
     """Where it was read from."""
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The names of its classes, in the order of its outputs."""
+        return self.task.class_names
 
     def check_features(self, count: int, names: Sequence[str] | None = None) -> None:
         """Refuse features that the model was not made for.
@@ -87,7 +93,7 @@ class ModelFile:
             "config": plain(self.config),
             "members": len(self.states),
             "classes": plain(self.classes),
-            "multilabel": self.multilabel,
+            "task": self.task.name,
             "num_features": self.num_features,
             "feature_names": None if self.feature_names is None else plain(self.feature_names),
             "graph_digest": self.graph_digest,
@@ -111,10 +117,9 @@ class ModelFile:
         return cls(
             config=header["config"],
             states=_states(weights, header, folder / "model.safetensors"),
-            classes=tuple(header["classes"]),
+            task=TASKS[header["task"]](tuple(header["classes"])),
             num_features=header["num_features"],
             feature_names=None if names is None else tuple(names),
-            multilabel=header["multilabel"],
             graph_digest=header["graph_digest"],
             features_digest=header["features_digest"],
             versions=header["versions"],
@@ -126,7 +131,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "config": dict,
     "members": int,
     "classes": list,
-    "multilabel": bool,
+    "task": str,
     "num_features": int,
     "feature_names": (list, type(None)),
     "graph_digest": str,
@@ -149,14 +154,25 @@ def read_header(content: bytes, path: Path) -> dict[str, Any]:
     version = header.get("format_version")
     if version != FORMAT_VERSION:
         _refuse(path, f"it has format version {version!r}, and this plap reads {FORMAT_VERSION}")
+    current = _with_task(header)
     for name, kind in _FIELDS.items():
-        if name not in header:
+        if name not in current:
             _refuse(path, f"the key {name!r} is missing")
-        if not isinstance(header[name], kind):
-            _refuse(path, f"the key {name!r} holds {type(header[name]).__name__}")
+        if not isinstance(current[name], kind):
+            _refuse(path, f"the key {name!r} holds {type(current[name]).__name__}")
     if header["sha256"] != _self_digest(header):
         _refuse(path, "it was changed after plap wrote it")
-    return header
+    if current["task"] not in TASKS:
+        _refuse(path, f"its task is {current['task']!r}, and this plap knows {', '.join(TASKS)}")
+    return current
+
+
+def _with_task(header: dict[str, Any]) -> dict[str, Any]:
+    """The header with its task by name, also where it only has the older key ``multilabel``."""
+    older = header.get("multilabel")
+    if "task" in header or not isinstance(older, bool):
+        return header
+    return {**header, "task": Multilabel.name if older else Multiclass.name}
 
 
 def current_versions() -> dict[str, str]:

@@ -159,9 +159,9 @@ def check_place(out: Path, data: GraphData | None = None, settings: FitSettings 
 
 def check_labels(data: GraphData) -> None:
     """Refuse a graph that cannot be learned from."""
-    if data.y.ndim == 1 and not bool((data.y >= 0).any()):
+    if not bool(data.known.any()):
         raise InputError(f"{data.name} has no labels, so there is nothing to learn from")
-    if data.y.ndim == 1 and data.num_classes < 2:
+    if data.task.one_class_per_node and data.num_classes < 2:
         raise InputError(f"{data.name} has one class only, so there is nothing to tell apart")
 
 
@@ -197,19 +197,19 @@ def show(comparison: Comparison, report: FitReport, out: Path) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     console = Console(highlight=False)
-    metric = next(iter(comparison.model.scores))
+    metric = comparison.data.task.metric
     table = Table()
-    for heading in ("method", "uses", f"{metric.replace('_', '-')} %", "95 % interval", "seconds"):
+    for heading in ("method", "uses", f"{metric.label} %", "95 % interval", "seconds"):
         table.add_column(heading, justify="left" if heading in ("method", "uses") else "right")
     for m in comparison.methods:
         interval = "" if m.interval is None else f"{100 * m.interval.low:.1f} to {100 * m.interval.high:.1f}"
-        table.add_row(m.name, m.uses, f"{100 * m.scores[metric]:.1f}", interval, f"{m.seconds:.1f}")
+        table.add_row(m.name, m.uses, f"{100 * m.scores[metric.name]:.1f}", interval, f"{m.seconds:.1f}")
     console.print(table)
     fitted = comparison.model.fitted
     assert fitted is not None
     config = fitted.config
     console.print(escape(report.finding))
-    for note in comparison.data.provenance.notes:
+    for note in comparison.data.notes:
         console.print(f"· {escape(note)}")
     console.print(
         f"Chosen: p = {config.p:g}, μ = {config.mu:g}, K = {config.K}, learning rate {config.lr:g}, "

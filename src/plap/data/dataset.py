@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,6 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from plap.data.tasks import Task
 from plap.features import select_rows
 from plap.graph import Graph
 
@@ -23,7 +26,7 @@ class Provenance:
     files: dict[str, str] = field(default_factory=dict)
     """SHA-256 of every file that was read, by name."""
     notes: tuple[str, ...] = ()
-    """What was symmetrised, dropped, merged or made up, a sentence each."""
+    """What was left out, restricted or made up, one sentence each; see :attr:`GraphData.notes`."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,16 @@ class FixedSplits:
 
 @dataclass(frozen=True)
 class GraphData:
-    """What every loader returns."""
+    """A graph, the features and labels of its nodes, and where all of it came from.
+
+    Examples
+    --------
+    >>> import plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2)])
+    >>> data = GraphData("path", path, torch.eye(3), torch.tensor([0, 1, -1]))
+    >>> data.task.name, data.class_names, data.known.tolist(), list(data.node_ids)
+    ('multiclass', ('0', '1'), [True, True, False], [0, 1, 2])
+    """
 
     name: str
     graph: Graph
@@ -46,8 +58,9 @@ class GraphData:
     y: Tensor
     """int64 [N], -1 where unknown; or float32 [N, L] of 0 and 1 for multi-label data (NaN row: unknown)."""
     class_names: tuple[str, ...] = ()
-    node_ids: tuple[str, ...] | tuple[int, ...] | None = None
-    """The user's own names of the nodes; None: nodes are 0..N-1."""
+    """Names of the classes (or labels); their numbers if none are given."""
+    node_ids: Sequence[str] | Sequence[int] = ()
+    """What the source calls the nodes; 0..N-1 if nothing is given."""
     feature_names: tuple[str, ...] | None = None
     splits: FixedSplits | None = None
     directed_edge_index: Tensor | None = None
@@ -56,12 +69,54 @@ class GraphData:
     """int64 [N]: which of several disjoint graphs a node belongs to (PPI); None: there is only one."""
     provenance: Provenance = field(default_factory=lambda: Provenance("unknown"))
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_names", Task.of(self.y, self.class_names).class_names)
+        if not len(self.node_ids):
+            object.__setattr__(self, "node_ids", range(self.graph.num_nodes))
+
+    @cached_property
+    def task(self) -> Task:
+        """What is to be predicted of each node."""
+        return Task.of(self.y, self.class_names)
+
+    @cached_property
+    def known(self) -> Tensor:
+        """Boolean [N]: nodes whose label is known."""
+        return self.task.known(self.y)
+
     @property
     def num_classes(self) -> int:
         """Classes (single-label) or labels (multi-label)."""
-        if self.class_names:
-            return len(self.class_names)
-        return self.y.shape[1] if self.y.ndim == 2 else int(self.y.max().item()) + 1
+        return len(self.class_names)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed on the way in, one sentence each: by the loader, and by building the graph."""
+        return tuple(dict.fromkeys((*self.provenance.notes, *edge_changes(self.graph))))
+
+
+def edge_changes(graph: Graph) -> tuple[str, ...]:
+    """What happened to the edges when the graph was built, one sentence each.
+
+    Examples
+    --------
+    >>> import plap
+    >>> edge_changes(plap.Graph.from_edges([(0, 1), (0, 1), (2, 2)]))[:2]
+    ('Self-loops dropped: 1.', 'Repeated edges merged by max: 1.')
+    """
+    info = graph.info
+    notes = []
+    if info.self_loops > graph.num_self_loops:
+        notes.append(f"Self-loops dropped: {info.self_loops - graph.num_self_loops}.")
+    if info.duplicates:
+        notes.append(f"Repeated edges merged by {info.symmetrize}: {info.duplicates}.")
+    if info.one_way:
+        notes.append(f"Made undirected: {info.one_way} of {info.input_edges} edges had no reverse.")
+    elif info.symmetrized:
+        notes.append(
+            f"Made undirected: the two directions differed in weight and were merged by {info.symmetrize}."
+        )
+    return tuple(notes)
 
 
 def largest_component(data: GraphData) -> GraphData:
@@ -75,12 +130,24 @@ def largest_component(data: GraphData) -> GraphData:
     return _restrict(data, nodes)
 
 
-def _largest(graph: Graph) -> np.ndarray:
+def components(graph: Graph) -> np.ndarray:
+    """The number of each node's connected component, int32 [N].
+
+    Examples
+    --------
+    >>> import plap
+    >>> components(plap.Graph.from_edges([(0, 2)], num_nodes=3)).tolist()
+    [0, 1, 0]
+    """
     n = graph.num_nodes
-    matrix = csr_matrix(
-        (np.ones(graph.num_entries), graph.indices.numpy(), graph.indptr.numpy()), shape=(n, n)
-    )
-    _, component = connected_components(matrix, directed=False)
+    ones = np.ones(graph.num_entries, dtype=np.int8)
+    matrix = csr_matrix((ones, graph.indices.numpy(), graph.indptr.numpy()), shape=(n, n))
+    number: np.ndarray = connected_components(matrix, directed=False)[1]
+    return number
+
+
+def _largest(graph: Graph) -> np.ndarray:
+    component = components(graph)
     sizes = np.bincount(component)
     first_node = np.unique(component, return_index=True)[1]
     largest = min(np.flatnonzero(sizes == sizes.max()), key=lambda c: first_node[c])
@@ -100,14 +167,13 @@ def _restrict(data: GraphData, nodes: Tensor) -> GraphData:
     graph = Graph.from_edge_index(
         inside(data.graph.edge_index), data.graph.weight[kept], nodes.shape[0], self_loops="keep"
     )
-    ids = range(n) if data.node_ids is None else data.node_ids
     note = f"Kept the largest connected component, {nodes.shape[0]} of {n} nodes."
     return replace(
         data,
         graph=replace(graph, info=data.graph.info),
         x=select_rows(data.x, nodes),
         y=data.y[nodes],
-        node_ids=tuple(ids[k] for k in nodes.tolist()),
+        node_ids=tuple(data.node_ids[k] for k in nodes.tolist()),
         splits=None if data.splits is None else _rows(data.splits, nodes),
         directed_edge_index=None if data.directed_edge_index is None else inside(data.directed_edge_index),
         graph_of_node=None if data.graph_of_node is None else data.graph_of_node[nodes],

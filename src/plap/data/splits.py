@@ -13,6 +13,7 @@ from torch import Tensor
 
 from plap.data.dataset import GraphData
 from plap.data.sampling import check_seed, generator
+from plap.data.tasks import Task
 from plap.errors import InputError
 
 Rates = tuple[float, float, float]
@@ -143,9 +144,8 @@ def _public(data: GraphData | Tensor, index: int) -> Split:
     count = data.splits.train.shape[1]
     if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < count:
         raise InputError(f"{data.name} has the public splits 0 to {count - 1}, not {index!r}")
-    known = data.y >= 0 if data.y.ndim == 1 else ~data.y.isnan().any(1)
     train, val, test = (
-        mask[:, int(index)] & known for mask in (data.splits.train, data.splits.val, data.splits.test)
+        mask[:, int(index)] & data.known for mask in (data.splits.train, data.splits.val, data.splits.test)
     )
     return _checked(Split("public", train, val, test, index=int(index)))
 
@@ -234,7 +234,7 @@ def hold_out(y: Tensor, share: float, seed: int) -> HoldOut:
     Parameters
     ----------
     y : Tensor, int64 [N], -1 where unknown; or floats [N, L] with NaN where unknown
-        Of several labels a node, the nodes are shared out as if they were of one class.
+        With several labels per node, the nodes are shared out as if they were of one class.
     share : float between 0 and 1
     seed : int
 
@@ -246,7 +246,7 @@ def hold_out(y: Tensor, share: float, seed: int) -> HoldOut:
     """
     if not 0 < share < 1:
         raise InputError(f"the share for validation must lie between 0 and 1, not {share!r}")
-    classes = (y if y.ndim == 1 else torch.where(y.isnan().any(1), -1, 0)).numpy()
+    classes = Task.of(y).strata(y).numpy()
     rng = generator(seed)
     part = Fraction(share).limit_denominator(10**6)
     train, val = (np.zeros(classes.shape[0], dtype=bool) for _ in range(2))

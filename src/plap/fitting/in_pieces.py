@@ -52,7 +52,7 @@ class TrainInPieces:
             runs.append(self._run(replace(config, seed=config.seed + k), report))
             if runs[-1].interrupted:
                 break
-        ensemble = combine(runs, multilabel=self.pieces.multilabel)
+        ensemble = combine(runs, self.pieces.task)
         return checked(Fitted(config, (), ensemble, any(run.interrupted for run in runs)))
 
     def _run(self, config: RunConfig, progress: Report | None) -> RunResult:
@@ -110,7 +110,7 @@ def make_pieces(data: GraphData, split: Split, how: PieceSettings, seed: int, ra
         "parts_per_batch": how.parts_per_batch,
         "pieces_per_step": how.pieces_per_step,
         "seed": seed,
-        "num_classes": data.num_classes if data.y.ndim == 1 else None,
+        "num_classes": data.num_classes,
     }
     if how.parts is not None:
         part = _cut_once(data, how.parts, seed, ranks)

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from plap.artifacts import ModelFile, Predictions, Result, features_digest
 from plap.artifacts.model_file import current_versions
-from plap.data.dataset import GraphData
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.edge_trust import edge_trust
 from plap.report import (
@@ -33,27 +32,20 @@ _ROWS = 20
 _SHOWN = ("p", "mu", "K", "lr", "dropout", "weight_decay")
 
 
-def class_names(data: GraphData) -> tuple[str, ...]:
-    """The classes' names, or their numbers where they have none."""
-    return data.class_names or tuple(str(k) for k in range(data.num_classes))
-
-
 def make_result(comparison: Comparison, report: FitReport) -> Result:
     """Everything that ``plap fit`` leaves behind."""
     return Result(predictions(comparison), model_file(comparison), metrics(comparison), render(report))
 
 
 def predictions(comparison: Comparison) -> Predictions:
-    """One row a node."""
+    """One row per node."""
     data, split = comparison.data, comparison.split
     roles = np.full(data.graph.num_nodes, "unlabelled", dtype=object)
     for name in ("train", "val", "test"):
         roles[getattr(split, name).numpy()] = name
-    ids = range(data.graph.num_nodes) if data.node_ids is None else data.node_ids
     return Predictions(
-        ids, class_names(data), comparison.model.probabilities.numpy(), roles.tolist(), data.y.numpy(),
-        multilabel=data.y.ndim == 2,
-    )  # fmt: skip
+        data.node_ids, data.task, comparison.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
+    )
 
 
 def model_file(comparison: Comparison) -> ModelFile:
@@ -63,10 +55,9 @@ def model_file(comparison: Comparison) -> ModelFile:
     return ModelFile(
         config=fitted.config.to_dict(),
         states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
-        classes=class_names(data),
+        task=data.task,
         num_features=data.x.shape[1],
         feature_names=data.feature_names,
-        multilabel=data.y.ndim == 2,
         graph_digest=data.graph.digest,
         features_digest=features_digest(data.x),
     )
@@ -81,7 +72,7 @@ def metrics(comparison: Comparison) -> dict[str, Any]:
         "nodes": data.graph.num_nodes,
         "edges": data.graph.num_edges,
         "files": data.provenance.files,
-        "notes": data.provenance.notes,
+        "notes": data.notes,
         "split": {
             "kind": split.kind,
             "seed": split.seed,
@@ -126,10 +117,10 @@ def page(comparison: Comparison) -> FitReport:
     data, model = comparison.data, comparison.model
     fitted = model.fitted
     assert fitted is not None
-    metric = next(iter(model.scores))
-    scores = [_score(comparison, method, metric) for method in comparison.methods]
-    said = metric.replace("_f1", "-F1")
-    single = data.y.ndim == 1
+    metric = data.task.metric
+    scores = [_score(comparison, method, metric.name) for method in comparison.methods]
+    said = metric.label
+    single = data.task.one_class_per_node
     text = finding(scores, comparison.split.sizes[2], said)
     if comparison.interrupted:
         text += " Training was stopped early by the user, and what was not finished is left out."
@@ -176,7 +167,7 @@ def _dataset(comparison: Comparison) -> Dataset:
     train, val, test = comparison.split.sizes
     return Dataset(
         data.name, data.graph.num_nodes, data.graph.num_edges, data.x.shape[1], data.num_classes,
-        train, val, test, data.provenance.notes,
+        train, val, test, data.notes,
     )  # fmt: skip
 
 
@@ -189,14 +180,14 @@ def _confusion(comparison: Comparison) -> Confusion:
     truth, said = _test_pairs(comparison)
     size = comparison.data.num_classes
     counts = torch.bincount(truth * size + said, minlength=size * size).reshape(size, size)
-    return Confusion(class_names(comparison.data), counts.tolist())
+    return Confusion(comparison.data.class_names, counts.tolist())
 
 
 def _per_class(comparison: Comparison) -> list[ClassRow]:
     counts = np.array(_confusion(comparison).counts)
     known = comparison.data.y[comparison.split.train]
     rows = []
-    for k, name in enumerate(class_names(comparison.data)):
+    for k, name in enumerate(comparison.data.class_names):
         right, true, said = counts[k, k], counts[k].sum(), counts[:, k].sum()
         rows.append(
             ClassRow(
@@ -218,12 +209,8 @@ def _trials(comparison: Comparison) -> list[Trial]:
     return rows
 
 
-def _node_name(data: GraphData, node: int) -> str:
-    return str(node if data.node_ids is None else data.node_ids[node])
-
-
 def _uncertain(comparison: Comparison) -> list[NodeRow]:
-    data, names = comparison.data, class_names(comparison.data)
+    data, names = comparison.data, comparison.data.class_names
     top, order = comparison.model.probabilities.topk(2, dim=1)
     rows = []
     for node in top[:, 0].argsort()[:_ROWS].tolist():
@@ -231,7 +218,7 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
         known = names[int(data.y[node])] if int(data.y[node]) >= 0 else None
         rows.append(
             NodeRow(
-                _node_name(data, node),
+                str(data.node_ids[node]),
                 names[first],
                 float(top[node, 0]),
                 names[second],
@@ -243,7 +230,7 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
 
 
 def _doubted(comparison: Comparison) -> list[EdgeRow]:
-    data, names = comparison.data, class_names(comparison.data)
+    data, names = comparison.data, comparison.data.class_names
     fitted = comparison.model.fitted
     assert fitted is not None
     trust = edge_trust(fitted, data.graph, data.x, data.num_classes)
@@ -257,8 +244,8 @@ def _doubted(comparison: Comparison) -> list[EdgeRow]:
         i, j = int(source[entry]), int(target[entry])
         rows.append(
             EdgeRow(
-                _node_name(data, i),
-                _node_name(data, j),
+                str(data.node_ids[i]),
+                str(data.node_ids[j]),
                 names[int(said[i])],
                 names[int(said[j])],
                 float(trust[entry]),

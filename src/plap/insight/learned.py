@@ -106,8 +106,7 @@ class Learned:
         )
 
     def _node_names(self) -> np.ndarray:
-        ids = self.data.node_ids
-        return np.arange(self.data.graph.num_nodes) if ids is None else np.array(ids)
+        return np.array(self.data.node_ids)
 
 
 def what_was_learned(

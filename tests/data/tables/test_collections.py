@@ -12,6 +12,7 @@ import pytest
 from plap.artifacts import ModelFile, Predictions, Result, write_result
 from plap.cli import main
 from plap.data.tables.collections import is_collection, load_collection, split_graphs
+from plap.data.tasks import Multilabel
 from plap.errors import InputError
 from plap.training import RunConfig, build_module
 
@@ -42,7 +43,6 @@ def test_a_collection_is_a_disjoint_union(folder: Path) -> None:
     assert data.graph.num_edges == 8
     assert data.graph.degree.tolist() == [2, 2.5, 0.5] * 4
     assert data.x.to_dense()[:, 0].tolist() == [0, 1, 2] * 4
-    assert data.node_ids is not None
     assert data.node_ids[4] == "b/1"
     assert "c/edges.csv" in data.provenance.files
     assert data.splits is None
@@ -188,12 +188,11 @@ def test_a_model_of_several_labels_predicts_graphs_with_and_without_them(
     model = ModelFile(
         config.to_dict(),
         ({name: value.detach() for name, value in module.state_dict().items()},),
-        ("rich", "cat"),
+        Multilabel(("rich", "cat")),
         1,
         ("age",),
-        multilabel=True,
     )
-    table = Predictions([0], ("rich", "cat"), np.zeros((1, 2)), ["test"], multilabel=True)
+    table = Predictions([0], model.task, np.zeros((1, 2)), ["test"])
     write_result(tmp_path / "model", Result(table, model, {}, "<!doctype html>"))
     graphs = several(tmp_path / "graphs", a=UNKNOWN, b=KNOWN, c=TURNED)
     monkeypatch.setattr(sys, "argv", ["plap", "predict", str(tmp_path / "model"), str(graphs), "--json"])

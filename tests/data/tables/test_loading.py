@@ -58,8 +58,8 @@ def test_every_format_gives_the_same_graph(tmp_path: Path, edges: str, nodes: st
     assert data.name == tmp_path.name
     assert set(data.provenance.files) == {f"edges.{edges}", f"nodes.{nodes}"}
     assert all(len(digest) == 64 for digest in data.provenance.files.values())
-    assert "Self-loops dropped: 1." in data.provenance.notes
-    assert any("'title'" in note for note in data.provenance.notes)
+    assert "Self-loops dropped: 1." in data.notes
+    assert any("'title'" in note for note in data.notes)
 
 
 def text(path: Path, content: str) -> Path:
@@ -120,7 +120,7 @@ def test_numbers_in_one_file_match_text_in_the_other(tmp_path: Path) -> None:
 
 def test_ids_that_are_the_rows_are_not_kept(tmp_path: Path) -> None:
     data = load_tables(text(tmp_path / "edges.csv", "source,target\n0,1\n2,1\n"))
-    assert data.node_ids is None
+    assert data.node_ids == range(data.graph.num_nodes)
 
 
 def test_ids_too_far_apart_for_a_table(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def test_edges(tmp_path: Path, name: str, dtype: type) -> None:
     assert data.name == "g"
     assert data.feature_names is not None
     assert data.feature_names[0] == "log_degree"
-    assert "Self-loops dropped: 1." in data.provenance.notes
+    assert "Self-loops dropped: 1." in data.notes
     assert list(data.provenance.files) == ["g.npz"]
 
 

@@ -7,8 +7,6 @@ import tempfile
 from pathlib import Path
 from zipfile import BadZipFile
 
-import torch
-
 from plap.data.benchmarks.files import locate, stage
 from plap.data.benchmarks.readers import READERS, RawGraph
 from plap.data.benchmarks.registry import Benchmark, find
@@ -99,25 +97,19 @@ def load_benchmark(
 
 
 def _assemble(benchmark: Benchmark, raw: RawGraph, sums: dict[str, str]) -> GraphData:
-    multi_label = raw.y.ndim == 2
     graph = Graph.from_edge_index(
         raw.edge_index, num_nodes=raw.y.shape[0], symmetrize="max", self_loops="drop"
     )
     info = graph.info
-    notes = list(benchmark.notes)
-    if info.self_loops:
-        notes.append(f"Dropped {info.self_loops} self-loops.")
-    if info.one_way:
-        notes.append(f"Made undirected: {info.one_way} of {info.input_edges} edges had no reverse.")
     return GraphData(
         name=benchmark.name,
         graph=graph,
         x=compact(raw.x),
-        y=raw.y.to(torch.float32 if multi_label else torch.int64),
+        y=raw.y,
         splits=raw.splits,
         directed_edge_index=raw.edge_index if info.self_loops or info.one_way else None,
         graph_of_node=raw.graph_of_node,
-        provenance=Provenance(benchmark.source, sums, tuple(notes)),
+        provenance=Provenance(benchmark.source, sums, benchmark.notes),
     )
 
 

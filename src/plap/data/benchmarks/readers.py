@@ -21,11 +21,14 @@ from plap.features import compact
 
 @dataclass(frozen=True)
 class RawGraph:
-    """What a reader returns: tensors as the source has them."""
+    """What a reader returns."""
 
     edge_index: Tensor
+    """int64 [2, E], as the source has them: directed, with self-loops."""
     x: Tensor
+    """[N, F], dense or sparse CSR."""
     y: Tensor
+    """int64 [N], -1 where unknown; or float32 [N, L] of 0 and 1, a row of NaN where unknown."""
     splits: FixedSplits | None = None
     graph_of_node: Tensor | None = None
 
@@ -44,7 +47,7 @@ def read_pyg(benchmark: Benchmark, folder: Path) -> RawGraph:
     if "train_mask" in data:
         masks = (data.train_mask, data.val_mask, data.test_mask)
         splits = FixedSplits(*(mask.bool().reshape(mask.shape[0], -1) for mask in masks))
-    return RawGraph(data.edge_index, data.x, data.y, splits)
+    return RawGraph(data.edge_index, data.x, data.y.long(), splits)
 
 
 def _compact_features(data: Any) -> Any:
@@ -65,7 +68,7 @@ def read_filtered(benchmark: Benchmark, folder: Path) -> RawGraph:
         return RawGraph(
             torch.cat([edges, edges.flip(0)], dim=1),
             torch.from_numpy(arrays["node_features"]),
-            torch.from_numpy(arrays["node_labels"]),
+            torch.from_numpy(arrays["node_labels"]).long(),
             FixedSplits(*masks),
         )
 

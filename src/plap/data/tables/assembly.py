@@ -9,7 +9,7 @@ from torch import Tensor
 
 from plap.data.dataset import GraphData, Provenance
 from plap.features import compact
-from plap.graph import Graph, GraphInfo, Symmetrize
+from plap.graph import Graph, Symmetrize
 
 
 def assemble(
@@ -24,13 +24,12 @@ def assemble(
     y: Tensor | None,
     class_names: tuple[str, ...] = (),
     feature_names: tuple[str, ...] | None = None,
-    node_ids: tuple[str, ...] | tuple[int, ...] | None = None,
+    node_ids: tuple[str, ...] | tuple[int, ...] = (),
     notes: tuple[str, ...] = (),
     symmetrize: Symmetrize = "max",
 ) -> GraphData:
-    """Build the graph, make features up if there are none, and note all that was changed."""
+    """Build the graph, make features up if there are none, and note that."""
     graph = Graph.from_edge_index(edge_index, weight, num_nodes, symmetrize=symmetrize)
-    notes = (*notes, *changes(graph.info))
     if x is None:
         x, feature_names = structural_features(graph), STRUCTURAL_NAMES
         notes = (
@@ -47,29 +46,6 @@ def assemble(
         feature_names=feature_names,
         provenance=Provenance(source, files, notes),
     )
-
-
-def changes(info: GraphInfo) -> tuple[str, ...]:
-    """What happened to the edges on their way in, a sentence each.
-
-    Examples
-    --------
-    >>> import plap
-    >>> changes(plap.Graph.from_edges([(0, 1), (0, 1), (2, 2)]).info)[:2]
-    ('Self-loops dropped: 1.', 'Repeated edges merged by max: 1.')
-    """
-    notes = []
-    if info.self_loops:
-        notes.append(f"Self-loops dropped: {info.self_loops}.")
-    if info.duplicates:
-        notes.append(f"Repeated edges merged by {info.symmetrize}: {info.duplicates}.")
-    if info.one_way:
-        notes.append(f"Made undirected: {info.one_way} of {info.input_edges} edges had no reverse.")
-    elif info.symmetrized:
-        notes.append(
-            f"Made undirected: the two directions differed in weight and were merged by {info.symmetrize}."
-        )
-    return tuple(notes)
 
 
 STRUCTURAL_NAMES = ("log_degree", "log_neighbour_degree", "return_probability", "log_pagerank")

@@ -73,11 +73,7 @@ def load_collection(path: PathLike) -> GraphData:
     graph_of_node = torch.repeat_interleave(torch.arange(len(graphs)), sizes)
     y, class_names = _merged_labels(folders, graphs)
     names = [each.name for each in folders]
-    ids = [
-        f"{name}/{node}"
-        for name, data in zip(names, graphs, strict=True)
-        for node in (data.node_ids or range(data.graph.num_nodes))
-    ]
+    ids = [f"{name}/{node}" for name, data in zip(names, graphs, strict=True) for node in data.node_ids]
     return GraphData(
         name=folder.resolve().name,
         graph=_union([data.graph for data in graphs]),
@@ -99,7 +95,7 @@ def split_graphs(data: GraphData, seed: int = 0) -> Split:
     """
     if data.graph_of_node is None:
         raise InputError(f"{data.name} is one graph, and only several can be shared out whole")
-    known = data.y >= 0 if data.y.ndim == 1 else ~data.y.isnan().any(1)
+    known = data.known
     graphs = data.graph_of_node[known].unique()
     count = graphs.shape[0]
     if count < len(SETS):
@@ -150,7 +146,7 @@ def _missing(first: Path, mine: Names, other: Path, others: Names) -> _Missing |
 
 def _merged_labels(folders: Sequence[Path], graphs: Sequence[GraphData]) -> tuple[Tensor, Names]:
     """Labels of all graphs by one numbering of the classes."""
-    several = next((k for k, data in enumerate(graphs) if data.y.ndim == 2), None)
+    several = next((k for k, data in enumerate(graphs) if not data.task.one_class_per_node), None)
     if several is not None:
         first, names = folders[several], graphs[several].class_names
         rows = [_in_order(first, names, *each) for each in zip(folders, graphs, strict=True)]
@@ -161,10 +157,10 @@ def _merged_labels(folders: Sequence[Path], graphs: Sequence[GraphData]) -> tupl
 
 
 def _in_order(first: Path, names: Names, folder: Path, data: GraphData) -> Tensor:
-    """Several labels a node, [N, L] in the order of ``names``, which ``first`` has; NaN if there are none."""
+    """Several labels per node, [N, L], in the order of ``names``, which ``first`` has, or NaN."""
     if not data.class_names:
         return torch.full((data.graph.num_nodes, len(names)), torch.nan)
-    if data.y.ndim == 1:
+    if data.task.one_class_per_node:
         raise InputError(f"{folder}: a node has one class here, but several labels in {first}")
     missing = _missing(first, names, folder, data.class_names)
     if missing is not None:
@@ -215,7 +211,7 @@ def _provenance(folder: Path, names: list[str], graphs: Sequence[GraphData]) -> 
     notes: list[str] = []
     for name, data in zip(names, graphs, strict=True):
         files |= {f"{name}/{file}": digest for file, digest in data.provenance.files.items()}
-        notes += [f"{name}: {note}" for note in data.provenance.notes]
+        notes += [f"{name}: {note}" for note in data.notes]
     if len(notes) > _NOTES:
         notes = [*notes[:_NOTES], f"{len(notes) - _NOTES} more notes on other graphs are left out."]
     return Provenance(str(folder), files, (f"{len(graphs)} graphs, as one of several components.", *notes))

@@ -92,7 +92,7 @@ def load_tables(
     read = read_edges(edge_table, None if found is None else found.ids, nodes)
     paths = [edge_table.path] + ([] if node_table is None else [node_table.path])
     ids = read.nodes.ids
-    node_ids = None if read.nodes.is_trivial else tuple(ids.to_list())
+    node_ids = () if read.nodes.is_trivial else tuple(ids.to_list())
     return assemble(
         name=name or edge_table.path.name.split(".")[0],
         source=str(edge_table.path),

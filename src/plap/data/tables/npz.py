@@ -81,7 +81,7 @@ def load_npz(path: str | os.PathLike[str], *, symmetrize: Symmetrize = "max") ->
         x=x,
         y=labels,
         class_names=class_names,
-        node_ids=None if ids is None else _read_ids(file, *ids),
+        node_ids=() if ids is None else _read_ids(file, *ids),
         symmetrize=symmetrize,
     )
 

@@ -32,8 +32,8 @@ class Case:
 def open_case(name: str, options: FigureOptions, seed: int = 0) -> Case:
     """The graph of this name with a stratified split of the paper's proportions."""
     data = open_graph(name, root=options.root)
-    if data.y.ndim == 2:
-        raise InputError(f"{name} has several labels a node, and the pictures are of one class a node")
+    if not data.task.one_class_per_node:
+        raise InputError(f"{name} has several labels per node, and the figures need one class per node")
     return Case(name, data, split(data, preset="sparse" if name in HOMOPHILIC else "dense", seed=seed))
 
 
