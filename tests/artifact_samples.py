@@ -14,8 +14,10 @@ import polars
 import torch
 
 from plap.artifacts import Predictions, ResultFiles, SavedModel, load_metrics, load_model, write_result
+from plap.data.tasks import Multiclass
 
 NODES = 300
+TASK = Multiclass(("cat", "dog", "élan"))
 
 
 def model(number: int = 1, **changes: Any) -> SavedModel:
@@ -23,7 +25,7 @@ def model(number: int = 1, **changes: Any) -> SavedModel:
     arguments: dict[str, Any] = {
         "config": {"model": "pgnn", "p": 1.5, "mu": 0.1, "K": 4, "number": number},
         "states": (state, {name: -value for name, value in state.items()}),
-        "classes": ("cat", "dog", "élan"),
+        "task": TASK,
         "num_features": 5,
         "feature_names": ("a", "b", "c", "d", "e"),
         "graph_digest": "12ab",
@@ -36,7 +38,7 @@ def result(number: int = 1) -> ResultFiles:
     probabilities = np.full((NODES, 3), number / 1000)
     probabilities[:, 1] = 0.9
     return ResultFiles(
-        Predictions(list(range(NODES)), ("cat", "dog", "élan"), probabilities, ["test"] * NODES),
+        Predictions(list(range(NODES)), TASK, probabilities, ["test"] * NODES),
         model(number),
         {"number": number},
         f"<!doctype html><p>{number}</p>",

@@ -96,8 +96,9 @@ def test_same_seed_same_result(data: plap.data.GraphData) -> None:
 
 def test_survives_the_disk(data: plap.data.GraphData, tmp_path: Any) -> None:
     model = quick(max_epochs=5).fit(data.graph, data.x, labels_of(data))
-    table = Predictions(range(300), list(model.classes_), model.predict_proba(), ["unlabelled"] * 300)
-    write_result(tmp_path / "out", ResultFiles(table, model.to_saved_model(), {}, "<p>page</p>"))
+    saved = model.to_saved_model()
+    table = Predictions(range(300), saved.task, model.predict_proba(), ["unlabelled"] * 300)
+    write_result(tmp_path / "out", ResultFiles(table, saved, {}, "<p>page</p>"))
     loaded = plap.PGNNClassifier.load(tmp_path / "out")
     assert loaded.classes_.tolist() == model.classes_.tolist()
     np.testing.assert_allclose(loaded.predict_proba(data.graph, data.x), model.predict_proba(), atol=1e-6)

@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from plap.artifacts import SavedModel, features_digest, load_model
-from plap.data.hold_out import HoldOut, hold_out
+from plap.data.labels import Classes, codes_of, encode
+from plap.data.splits import HoldOut, hold_out
+from plap.data.tasks import Multiclass
 from plap.errors import InputError
 from plap.fitting.models import Tune, fit_model, member_probabilities
 from plap.graph import Graph, check_graph
-from plap.labels import Classes, codes_of, encode
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.training import RunConfig, Trial
@@ -174,10 +175,9 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(
                     f"X has {features.shape[1]} features, but the model was fitted with {self.n_features_in_}"
                 )
-            width = max(2, self.classes_.size)
-            probabilities = member_probabilities(
-                self.config_, self._states, graph, features, width, multilabel=False
-            )[:, : self.classes_.size].double()
+            task = Multiclass.of_width(max(2, self.classes_.size))
+            every = member_probabilities(self.config_, self._states, graph, features, task)
+            probabilities = every[:, : self.classes_.size].double()
         result: NDArray[np.float64] = (probabilities / probabilities.sum(1, keepdim=True)).numpy()
         return result
 
@@ -204,7 +204,7 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return SavedModel(
             config=self.config_.to_dict(),
             states=self._states,
-            classes=tuple(self.classes_.tolist()),
+            task=Multiclass(tuple(self.classes_.tolist())),
             num_features=self.n_features_in_,
             feature_names=feature_names,
             graph_digest=self._digests[0],
@@ -215,8 +215,8 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, out: Path | str) -> PGNNClassifier:
         """The classifier of a folder that ``plap fit`` wrote; it predicts for graphs given to it."""
         file = load_model(out)
-        if file.multilabel:
-            raise InputError(f"{out} holds a model of several labels a node; use plap predict")
+        if not file.task.one_class_per_node:
+            raise InputError(f"{out} holds a model of several labels per node; use plap predict")
         config = RunConfig.from_dict(dict(file.config))
         model = cls(**{name: config.value(name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
         model.config_, model.trials_ = config, ()

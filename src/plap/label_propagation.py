@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plap.data.labels import Classes, Codes, codes_of, encode
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
-from plap.labels import Classes, Codes, codes_of, encode
 from plap.solving import SolveInfo, solve
 
 

@@ -11,13 +11,14 @@ import scipy.sparse
 import torch
 
 from plap.artifacts import Predictions, features_digest
+from plap.data.tasks import Multiclass, Multilabel
 from plap.errors import InputError
 
 
 def table() -> Predictions:
     return Predictions(
         node_ids=["n,1", 'n"2', "näh\n3"],
-        classes=("cat", "dog"),
+        task=Multiclass(("cat", "dog")),
         probabilities=np.array([[0.75, 0.25], [0.125, 0.875], [0.5, 0.5]], dtype=np.float32),
         roles=["train", "test", "unlabelled"],
         known=np.array([0, 0, -1]),
@@ -48,20 +49,19 @@ def test_csv_and_parquet_hold_the_same_table(tmp_path: Path) -> None:
 
 
 def test_integer_nodes_and_no_known_labels() -> None:
-    frame = Predictions([5, 6], (0, 1), np.eye(2), ["unlabelled"] * 2).frame()
+    frame = Predictions([5, 6], Multiclass((0, 1)), np.eye(2), ["unlabelled"] * 2).frame()
     assert frame["node"].dtype == polars.Int64
     assert frame["known"].to_list() == [None, None]
     assert frame["predicted"].to_list() == ["0", "1"]
 
 
-def test_several_labels_a_node() -> None:
+def test_several_labels_per_node() -> None:
     predictions = Predictions(
         [0, 1],
-        ("x", "y", "z"),
+        Multilabel(("x", "y", "z")),
         np.array([[0.9, 0.6, 0.1], [0.2, 0.1, 0.3]]),
         ["test", "unlabelled"],
         known=np.array([[1.0, 0.0, 1.0], [np.nan] * 3]),
-        multilabel=True,
     )
     frame = predictions.frame()
     assert frame["predicted"].to_list() == ["x; y", ""]
@@ -71,19 +71,19 @@ def test_several_labels_a_node() -> None:
 
 def test_refuses_what_does_not_fit() -> None:
     with pytest.raises(InputError, match="shape"):
-        Predictions([1], ("a", "b"), np.ones((1, 3)), ["test"])
+        Predictions([1], Multiclass(("a", "b")), np.ones((1, 3)), ["test"])
     with pytest.raises(InputError, match="2 roles for 1 nodes"):
-        Predictions([1], ("a",), np.ones((1, 1)), ["test", "test"])
+        Predictions([1], Multiclass(("a",)), np.ones((1, 1)), ["test", "test"])
     with pytest.raises(InputError, match="'best' is none of"):
-        Predictions([1], ("a",), np.ones((1, 1)), ["best"])
+        Predictions([1], Multiclass(("a",)), np.ones((1, 1)), ["best"])
     with pytest.raises(InputError, match="finite"):
-        Predictions([1], ("a",), np.full((1, 1), np.nan), ["test"])
+        Predictions([1], Multiclass(("a",)), np.full((1, 1), np.nan), ["test"])
 
 
 def test_a_full_disk_is_known_as_such() -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    many = Predictions(list(range(50_000)), ("a",), np.ones((50_000, 1)), ["test"] * 50_000)
+    many = Predictions(list(range(50_000)), Multiclass(("a",)), np.ones((50_000, 1)), ["test"] * 50_000)
     for write in (many.write_csv, many.write_parquet):
         with Path("/dev/full").open("wb", buffering=0) as stream:
             with pytest.raises(OSError, match="No space left") as caught:

@@ -14,6 +14,7 @@ import plap
 from artifact_samples import model, result
 from plap.artifacts import load_metrics, load_model, write_result
 from plap.artifacts.saved_model import SavedModel
+from plap.data.tasks import Multiclass
 from plap.errors import InputError
 
 
@@ -42,7 +43,7 @@ def test_what_was_written_comes_back(out: Path) -> None:
 
 @pytest.mark.parametrize("classes", [(False, True), (3, 10), ("a", "b")])
 def test_classes_keep_their_type(classes: tuple[Any, ...], tmp_path: Path) -> None:
-    header, weights = model(classes=classes).encode()
+    header, weights = model(task=Multiclass(classes)).encode()
     assert SavedModel.decode(header, weights, tmp_path).classes == classes
     assert isinstance(SavedModel.decode(header, weights, tmp_path).classes[0], type(classes[0]))
 

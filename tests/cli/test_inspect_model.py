@@ -99,7 +99,7 @@ def test_json_and_tables_agree_with_the_library(run: Runner, fitted: Path, tmp_p
     assert [row["source"] for row in found["least_trusted"]] == table["source"].head(10).to_list()
     assert set(table["source_predicted"]) <= {"cat", "dog"}
     every = pl.read_parquet(nodes)
-    assert every["node"].to_list() == list(data.node_ids or ())
+    assert every["node"].to_list() == list(data.node_ids)
     held_out = pl.read_parquet(fitted / "out" / "predictions.parquet")["role"] == "test"
     judged = every.filter(held_out)
     right, alone = (judged[name] == judged["known"] for name in ("predicted", "predicted_alone"))

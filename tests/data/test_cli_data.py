@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plap.cli import main
-from plap.data.registry import BENCHMARKS
+from plap.data.benchmarks.registry import BENCHMARKS
 from tiny_benchmarks import WRITERS
 
 

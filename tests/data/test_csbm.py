@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plap.data import csbm, homophily
-from plap.data.contextual_sbm import _edges
-from plap.data.pairs import rank_pairs, sample_distinct, unrank_pairs
+from plap.data.sampling import rank_pairs, sample_distinct, unrank_pairs
+from plap.data.synthetic import _edges
 from plap.errors import InputError
 
 

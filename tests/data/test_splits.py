@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from plap.data import FixedSplits, GraphData, Split, split
-from plap.data.apportion import apportion
-from plap.data.splits import PRESETS
+from plap.data.splits import PRESETS, apportion
 from plap.errors import InputError
 from plap.graph import Graph
 

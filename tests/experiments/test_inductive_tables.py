@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plap.data.registry import BENCHMARKS
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.experiments import protocol
 from plap.experiments.assembly import assemble
 from plap.experiments.plan import Effort, Selection, make_cells

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plap.data.registry import BENCHMARKS
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.errors import InputError
 from plap.experiments import PublishedCell, PublishedTable, load_published, published_tables
 

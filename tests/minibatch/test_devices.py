@@ -11,8 +11,8 @@ from torch import Tensor
 
 import plap
 import training_worker as worker
+from plap.data.tasks import Multilabel
 from plap.minibatch.forward import logits_of
-from plap.minibatch.objective import node_losses, tally
 from plap.minibatch.pieces import Piece
 from plap.minibatch.steps import PieceLoss
 from plap.models import find_model
@@ -29,21 +29,22 @@ def piece() -> Piece:
 @pytest.mark.parametrize("model", ["pgnn", "mlp"])
 def test_a_step_on_another_device(model: str) -> None:
     config = RunConfig(model)
-    module = build_module(config, PIECES.x.shape[1], PIECES.num_classes).to(META)
+    module = build_module(config, PIECES.x.shape[1], PIECES.task.num_outputs).to(META)
     there = piece()
     kind = find_model(model)
     logits = logits_of(kind, module, there, 2)
     assert logits.device == META
     assert logits.shape == (there.rows.shape[0], 2)
-    loss = PieceLoss(kind, module, 2)(there)
+    loss = PieceLoss(kind, module, PIECES.task)(there)
     loss.backward()
     assert all(value.grad is not None and value.grad.device == META for value in module.parameters())
-    assert tally(logits, there.labels).device == META
+    assert PIECES.task.tally(logits, there.labels).device == META
 
 
 def test_several_labels_on_another_device() -> None:
     logits, labels = torch.empty(4, 3, device=META), torch.empty(4, 3, device=META)
-    assert node_losses(logits, labels).device == tally(logits, labels).device == META
+    task = Multilabel.of_width(3)
+    assert task.losses(logits, labels).device == task.tally(logits, labels).device == META
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def in_parts(graph: Graph, parts: int = 4) -> Pieces:
 
 
 def chosen(pieces: Pieces, config: RunConfig, ranks: Ranks = ALONE) -> Evaluation:
-    module = build_module(config, pieces.x.shape[1], pieces.num_classes)
+    module = build_module(config, pieces.x.shape[1], pieces.task.num_outputs)
     return Evaluation(pieces, config, module, ranks, "auto")
 
 

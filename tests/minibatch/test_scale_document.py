@@ -12,7 +12,7 @@ import torch
 import plap
 import tiny_training
 from plap.data import FixedSplits, GraphData
-from plap.data.collections import load_collection
+from plap.data.tables.collections import load_collection
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scale.md"
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 import outcome_samples
-from plap.data.registry import BENCHMARKS
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.experiments.names import dataset_lines, dataset_name
 from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.published import PublishedCell

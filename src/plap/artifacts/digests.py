@@ -27,7 +27,7 @@ def features_digest(features: Features) -> str:
     True
     """
     matrix = _rows(features)
-    sha = hashlib.sha256(f"plap.features/1 {matrix.shape[0]} {matrix.shape[1]}".encode())
+    sha = hashlib.sha256(f"plap.sparse/1 {matrix.shape[0]} {matrix.shape[1]}".encode())
     for start in range(0, matrix.shape[0], _ROWS):
         part = scipy.sparse.csr_array(matrix[start : start + _ROWS]).astype(np.float32)
         part.sum_duplicates()

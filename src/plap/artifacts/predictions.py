@@ -1,4 +1,4 @@
-"""The table of predictions: one row a node."""
+"""The table of predictions: one row per node."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from plap.data.tasks import Task
 from plap.errors import InputError
 
 if TYPE_CHECKING:
     import polars
 
 ROLES = ("train", "val", "test", "unlabelled")
-_SEPARATOR = "; "
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,24 +28,25 @@ class Predictions:
 
     Examples
     --------
-    >>> table = Predictions([10, 20], ["cat", "dog"], np.array([[0.9, 0.1], [0.3, 0.7]]), ["train", "test"])
+    >>> from plap.data.tasks import Multiclass
+    >>> task = Multiclass(("cat", "dog"))
+    >>> table = Predictions([10, 20], task, np.array([[0.9, 0.1], [0.3, 0.7]]), ["train", "test"])
     >>> table.predicted
     ['cat', 'dog']
     """
 
     node_ids: Sequence[Any]
-    classes: Sequence[Any]
+    task: Task
     probabilities: NDArray[np.floating[Any]]
-    """[N, classes]; rows sum to 1, except with ``multilabel``."""
+    """[N, classes]; rows sum to 1 where each node has one class."""
     roles: Sequence[str]
-    """"train", "val", "test" or "unlabelled", one a node."""
+    """"train", "val", "test" or "unlabelled", one per node."""
     known: NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | None = None
-    """Class numbers [N], −1 where unknown; with ``multilabel`` 0 and 1 [N, classes], NaN where unknown."""
-    multilabel: bool = False
-    """Whether a node may have several labels or none: those with a probability of ½ or more are predicted."""
+    """Labels as the task has them: class numbers [N], −1 where unknown; or 0 and 1 [N, classes], NaN where
+    unknown."""
 
     def __post_init__(self) -> None:
-        shape = (len(self.node_ids), len(self.classes))
+        shape = (len(self.node_ids), self.task.num_outputs)
         if self.probabilities.shape != shape:
             raise InputError(
                 f"probabilities must have shape {list(shape)}, not {list(self.probabilities.shape)}"
@@ -57,21 +59,16 @@ class Predictions:
             raise InputError(f"role {sorted(strange)[0]!r} is none of {', '.join(ROLES)}")
 
     @property
-    def predicted(self) -> list[str]:
+    def predicted(self) -> list[str | None]:
         """The likeliest class of every node, or all its labels."""
-        if self.multilabel:
-            return [self._names(row >= 0.5) for row in self.probabilities]
-        names = [str(name) for name in self.classes]
-        return [names[k] for k in self.probabilities.argmax(axis=1)]
+        return self.task.words(self.task.decode(torch.from_numpy(self.probabilities)))
 
     @property
     def truth(self) -> list[str | None]:
         """The known labels, None where there is none."""
         if self.known is None:
             return [None] * len(self.node_ids)
-        if self.multilabel:
-            return [None if np.isnan(row).any() else self._names(row > 0.5) for row in self.known]
-        return [str(self.classes[int(k)]) if k >= 0 else None for k in self.known]
+        return self.task.words(torch.from_numpy(self.known))
 
     def frame(self) -> polars.DataFrame:
         """The table that ``predictions.csv`` and ``predictions.parquet`` hold."""
@@ -83,9 +80,9 @@ class Predictions:
             "known": polars.Series(self.truth, dtype=polars.String),
             "predicted": self.predicted,
         }
-        if not self.multilabel:
+        if self.task.one_class_per_node:
             columns["probability"] = self.probabilities.max(axis=1, initial=0)
-        for k, name in enumerate(self.classes):
+        for k, name in enumerate(self.task.class_names):
             columns[f"probability_{name}"] = np.ascontiguousarray(self.probabilities[:, k])
         return polars.DataFrame(columns)
 
@@ -98,9 +95,6 @@ class Predictions:
         """Write the table as Parquet."""
         with _os_errors():
             self.frame().write_parquet(stream)
-
-    def _names(self, chosen: NDArray[np.bool_]) -> str:
-        return _SEPARATOR.join(str(name) for name, yes in zip(self.classes, chosen, strict=True) if yes)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.data.tasks import TASKS, Task
 from plap.errors import InputError
 
 FORMAT = "plap-model"
@@ -30,16 +31,21 @@ class SavedModel:
     """How to build it; only what JSON has."""
     states: Sequence[Mapping[str, Tensor]]
     """The weights of each member of the ensemble."""
-    classes: tuple[str, ...] | tuple[int, ...] | tuple[bool, ...]
+    task: Task
+    """What it predicts, and the names of its classes: strings, integers or booleans."""
     num_features: int
     feature_names: tuple[str, ...] | None = None
-    multilabel: bool = False
     graph_digest: str = ""
     features_digest: str = ""
     versions: Mapping[str, str] = field(default_factory=lambda: dict(current_versions()))
     """Of plap, PyTorch and NumPy when it was written."""
     path: Path | None = None
     """Where it was read from."""
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The names of its classes, in the order of its outputs."""
+        return self.task.class_names
 
     def check_features(self, count: int, names: Sequence[str] | None = None) -> None:
         """Refuse features that the model was not made for.
@@ -87,7 +93,7 @@ class SavedModel:
             "config": plain(self.config),
             "members": len(self.states),
             "classes": plain(self.classes),
-            "multilabel": self.multilabel,
+            "task": self.task.name,
             "num_features": self.num_features,
             "feature_names": None if self.feature_names is None else plain(self.feature_names),
             "graph_digest": self.graph_digest,
@@ -107,10 +113,9 @@ class SavedModel:
         return cls(
             config=header["config"],
             states=_states(weights, header, folder / "model.safetensors"),
-            classes=tuple(header["classes"]),
+            task=TASKS[header["task"]](tuple(header["classes"])),
             num_features=header["num_features"],
             feature_names=None if names is None else tuple(names),
-            multilabel=header["multilabel"],
             graph_digest=header["graph_digest"],
             features_digest=header["features_digest"],
             versions=header["versions"],
@@ -122,7 +127,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "config": dict,
     "members": int,
     "classes": list,
-    "multilabel": bool,
+    "task": str,
     "num_features": int,
     "feature_names": (list, type(None)),
     "graph_digest": str,
@@ -150,6 +155,8 @@ def _read_header(content: bytes, path: Path) -> dict[str, Any]:
             _refuse(path, f"the key {name!r} is missing")
         if not isinstance(header[name], kind):
             _refuse(path, f"the key {name!r} holds {type(header[name]).__name__}")
+    if header["task"] not in TASKS:
+        _refuse(path, f"its task is {header['task']!r}, and this plap knows {', '.join(TASKS)}")
     return header
 
 

@@ -23,8 +23,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 @data_app.command("list")
 def list_benchmarks(root: Root = None, as_json: Json = False) -> None:
     """Show every benchmark, its size and whether its files are here."""
-    from plap.data.files import holding_folder, search_folders  # noqa: PLC0415
-    from plap.data.registry import BENCHMARKS  # noqa: PLC0415
+    from plap.data.benchmarks.files import holding_folder, search_folders  # noqa: PLC0415
+    from plap.data.benchmarks.registry import BENCHMARKS  # noqa: PLC0415
 
     rows: list[dict[str, Any]] = []
     for benchmark in BENCHMARKS.values():
@@ -54,9 +54,12 @@ def verify_files(
     as_json: Json = False,
 ) -> None:
     """Check files against the SHA-256 of the published ones; exit code 2 if one differs."""
-    from plap.data.files import missing_sentence, search_folders  # noqa: PLC0415
-    from plap.data.registry import BENCHMARKS, find  # noqa: PLC0415
-    from plap.data.verification import verify_benchmark  # noqa: PLC0415
+    from plap.data.benchmarks.files import (  # noqa: PLC0415
+        missing_sentence,
+        search_folders,
+        verify_benchmark,
+    )
+    from plap.data.benchmarks.registry import BENCHMARKS, find  # noqa: PLC0415
     from plap.errors import InputError  # noqa: PLC0415
 
     benchmarks = list(BENCHMARKS.values()) if name is None else [find(name)]

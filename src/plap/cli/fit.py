@@ -14,7 +14,7 @@ from plap.cli.inspect import GraphArgument, NodesOption, RootOption
 from plap.errors import InputError
 
 if TYPE_CHECKING:
-    from plap.data.graph_data import GraphData
+    from plap.data.dataset import GraphData
     from plap.data.splits import Split
     from plap.fitting.comparison import Announce, Comparison
     from plap.fitting.settings import FitSettings
@@ -103,8 +103,8 @@ def fit(
 
 def _split(data: GraphData, kind: str | None, preset: str | None, seed: int, index: int) -> Split:
     """The split that was asked for; by default that of a collection takes its graphs whole."""
-    from plap.data.collections import split_graphs  # noqa: PLC0415
     from plap.data.splits import split as make_split  # noqa: PLC0415
+    from plap.data.tables.collections import split_graphs  # noqa: PLC0415
 
     if kind is None and data.graph_of_node is not None:
         kind = "graphs" if data.splits is None else "public"
@@ -160,9 +160,9 @@ def check_place(out: Path, data: GraphData | None = None, settings: FitSettings 
 
 def check_labels(data: GraphData) -> None:
     """Refuse a graph that cannot be learned from."""
-    if data.y.ndim == 1 and not bool((data.y >= 0).any()):
+    if not bool(data.known.any()):
         raise InputError(f"{data.name} has no labels, so there is nothing to learn from")
-    if data.y.ndim == 1 and data.num_classes < 2:
+    if data.task.one_class_per_node and data.num_classes < 2:
         raise InputError(f"{data.name} has one class only, so there is nothing to tell apart")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from plap.errors import InputError
 
 if TYPE_CHECKING:
-    from plap.data.graph_data import GraphData
+    from plap.data.dataset import GraphData
     from plap.data.splits import Split
     from plap.fitting.settings import FitSettings, PieceSettings
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from plap.artifacts import SavedModel
-    from plap.data.graph_data import GraphData
+    from plap.data.dataset import GraphData
     from plap.insight.learned import Learned
 
 _ROWS = 10
@@ -45,9 +45,9 @@ def inspect_model(
         if path is not None:
             check_table(path, flag)
     file = load_model(out)
-    if file.multilabel:
+    if not file.task.one_class_per_node:
         raise InputError(
-            f"{out} holds a model of several labels a node; only one class a node can be inspected"
+            f"{out} holds a model of several labels per node; only one class per node can be inspected"
         )
     data = _open(out, graph, nodes=nodes, root=root)
     learned = _learned(out, file, data)
@@ -87,9 +87,6 @@ def _open(out: Path, graph: str | None, *, nodes: Path | None, root: Path | None
 
 
 def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
-    import torch  # noqa: PLC0415
-
-    from plap.fitting.outcome import class_names  # noqa: PLC0415
     from plap.insight import load_members  # noqa: PLC0415
     from plap.insight.learned import what_was_learned  # noqa: PLC0415
     from plap.training import RunConfig  # noqa: PLC0415
@@ -98,10 +95,7 @@ def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
     config = RunConfig.from_dict(dict(file.config))
     classes = [str(name) for name in file.classes]
     members = load_members(config, file.states, data.x.shape[1], len(classes))
-    known = None
-    if data.y.ndim == 1:
-        numbers = [classes.index(name) if name in classes else -1 for name in class_names(data)]
-        known = torch.tensor([numbers[k] if k >= 0 else -1 for k in data.y.tolist()])
+    known = file.task.recoded(data.y, data.task)
     judged = _held_out(out) if data.graph.digest == file.graph_digest else None
     return what_was_learned(members, data, classes, known=known, judged=judged, seed=config.seed)
 

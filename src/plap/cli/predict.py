@@ -5,19 +5,17 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import torch
 import typer
-from numpy.typing import NDArray
 
 from plap.cli.inspect import GraphArgument, NodesOption, RootOption
 from plap.errors import InputError
 
 if TYPE_CHECKING:
     from plap.artifacts import Predictions, SavedModel
-    from plap.data.graph_data import GraphData
+    from plap.data.dataset import GraphData
 
 
 def predict(
@@ -67,40 +65,15 @@ def _predictions(file: SavedModel, data: GraphData, device: str) -> Predictions:
     config = RunConfig.from_dict(dict(file.config))
     if set(config.to_dict()) != set(file.config):
         raise InputError(f"{file.path}: model.json does not have the whole configuration")
-    width = len(file.classes)
-    probabilities = member_probabilities(
-        config, file.states, data.graph, data.x, width, multilabel=file.multilabel, device=device
-    )
-    ids = range(data.graph.num_nodes) if data.node_ids is None else data.node_ids
-    known = _known(data, [str(name) for name in file.classes], multilabel=file.multilabel)
+    probabilities = member_probabilities(config, file.states, data.graph, data.x, file.task, device=device)
+    known = file.task.recoded(data.y, data.task)
     return Predictions(
-        ids,
-        file.classes,
+        data.node_ids,
+        file.task,
         probabilities.numpy(),
         ["unlabelled"] * data.graph.num_nodes,
-        known,
-        multilabel=file.multilabel,
+        None if known is None else known.numpy(),
     )
-
-
-def _known(data: GraphData, classes: list[str], *, multilabel: bool) -> NDArray[Any] | None:
-    """The graph's own labels as the model numbers them; −1 where there is none, or none of these.
-
-    With several labels a node NaN stands for unknown, and a graph that lacks one of them counts as one
-    without labels.
-    """
-    from plap.fitting.outcome import class_names  # noqa: PLC0415
-
-    if multilabel != (data.y.ndim == 2):
-        return None
-    names = class_names(data)
-    if multilabel:
-        if not set(classes) <= set(names):
-            return None
-        known: NDArray[Any] = data.y[:, [names.index(name) for name in classes]].numpy()
-        return known
-    number = [classes.index(name) if name in classes else -1 for name in names]
-    return np.array([number[k] if k >= 0 else -1 for k in data.y.tolist()], dtype=np.int64)
 
 
 def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str, object]:
@@ -115,26 +88,18 @@ def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str,
 
 def _agreement(data: GraphData, table: Predictions) -> tuple[dict[str, object], str]:
     """How far predictions agree with the graph's own labels, as numbers and a sentence; nothing if none."""
-    from plap.fitting.outcome import class_names  # noqa: PLC0415
-    from plap.training import micro_f1  # noqa: PLC0415
-
-    if table.multilabel:
-        known = np.zeros(0, bool) if table.known is None else ~np.isnan(table.known).any(axis=1)
-        if table.known is None or not known.any():
-            return {}, ""
-        truth, said = (
-            torch.from_numpy(values[known] >= 0.5) for values in (table.known, table.probabilities)
-        )
-        score, count = micro_f1(truth, said), int(known.sum())
-        sentence = f" On {count} nodes with known labels micro-F1 is {score:.1%}."
-        return {"known": count, "micro_f1": score}, sentence
-    if data.y.ndim == 2 or not bool((data.y >= 0).any()):
+    known, count, task = data.known, int(data.known.sum()), table.task
+    if table.known is None or not count:
         return {}, ""
-    names = class_names(data)
-    pairs = [(names[int(k)], said) for k, said in zip(data.y, table.predicted, strict=True) if int(k) >= 0]
-    right = sum(name == said for name, said in pairs)
-    sentence = f" Of {len(pairs)} known labels {right} agree ({right / len(pairs):.1%})."
-    return {"known": len(pairs), "right": right}, sentence
+    truth, said = (torch.from_numpy(values)[known] for values in (table.known, table.probabilities))
+    right = task.correct(truth, said)
+    if right is None:
+        score = task.metric.function(truth, task.decode(said))
+        sentence = f" On {count} nodes with known labels {task.metric.label} is {score:.1%}."
+        return {"known": count, task.metric.name: score}, sentence
+    agree = int(right.sum())
+    sentence = f" Of {count} known labels {agree} agree ({agree / count:.1%})."
+    return {"known": count, "right": agree}, sentence
 
 
 def _encoded(table: Predictions, suffix: str) -> bytes:

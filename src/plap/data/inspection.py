@@ -8,14 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
-from plap.data.assembly import changes
-from plap.data.gradient_norms import gradient_norms
-from plap.data.graph_data import GraphData
-from plap.data.measures import MEASURES, homophily
+from plap.data.dataset import GraphData, components
+from plap.data.measures import MEASURES, gradient_norms, homophily
 from plap.errors import InputError
-from plap.graph import Graph
 
 MEANINGS = {
     "edge": "share of edges that join two nodes of one class",
@@ -94,7 +90,7 @@ def inspect_graph(data: GraphData) -> Inspection:
     """
     graph = data.graph
     entries = np.diff(graph.indptr.numpy())
-    components, largest = _components(graph)
+    component_sizes = np.bincount(components(graph))
     measures = _homophily(data)
     filled = int(torch.count_nonzero(data.x if data.x.layout == torch.strided else data.x.values()))
     return Inspection(
@@ -104,18 +100,18 @@ def inspect_graph(data: GraphData) -> Inspection:
         edges=graph.num_edges,
         weighted=graph.is_weighted,
         isolated=int((entries == 0).sum()),
-        components=components,
-        largest_component=largest,
+        components=component_sizes.size,
+        largest_component=int(component_sizes.max(initial=0)),
         degrees=_distribution(entries, whole=True),
         features=data.x.shape[1],
         features_filled=filled / max(data.x.numel(), 1),
         features_sparse=data.x.layout != torch.strided,
         gradient_norms=_distribution(gradient_norms(data.x, graph)[entries > 0]),
-        labelled=_labelled(data),
-        class_sizes=_class_sizes(data),
+        labelled=int(data.known.sum()),
+        class_sizes=data.task.class_sizes(data.y),
         homophily=measures,
         verdict=_verdict(measures),
-        changes=tuple(dict.fromkeys((*data.provenance.notes, *_unsaid(data)))),
+        changes=data.notes,
     )
 
 
@@ -142,29 +138,6 @@ def _distribution(values: NDArray[Any], *, whole: bool = False) -> Distribution 
         tuple(bins.tolist()),
         tuple(counts.tolist()),
     )
-
-
-def _components(graph: Graph) -> tuple[int, int]:
-    """Number of connected components, and nodes in the largest."""
-    if graph.num_nodes == 0:
-        return 0, 0
-    matrix = graph.to_scipy(weighted=False, dtype=np.int8, copy=False)
-    count, label = connected_components(matrix, directed=False)
-    return int(count), int(np.bincount(label).max())
-
-
-def _labelled(data: GraphData) -> int:
-    known = ~torch.isnan(data.y).any(dim=1) if data.y.ndim == 2 else data.y >= 0
-    return int(known.sum())
-
-
-def _class_sizes(data: GraphData) -> dict[str, int]:
-    if data.y.ndim == 2:
-        sizes = data.y.nan_to_num(0.0).sum(0).long().tolist()
-    else:
-        sizes = torch.bincount(data.y[data.y >= 0].long(), minlength=data.num_classes).tolist()
-    names = data.class_names or tuple(str(k) for k in range(len(sizes)))
-    return dict(zip(names, sizes, strict=True))
 
 
 def _homophily(data: GraphData) -> dict[str, Measure]:
@@ -201,10 +174,3 @@ def _verdict(measures: dict[str, Measure]) -> str:
         "The edges hardly help: a neighbour's class says almost nothing about a node's own, "
         "so a model without edges is the one to beat."
     )
-
-
-def _unsaid(data: GraphData) -> tuple[str, ...]:
-    """Changes to the edges, if no loader has put them into words."""
-    notes = data.provenance.notes
-    said = any("undirected" in note or "elf-loop" in note for note in notes)
-    return () if said else changes(data.graph.info)

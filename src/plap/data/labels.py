@@ -1,11 +1,149 @@
-"""Class names to class numbers."""
+"""Labels of any type to class numbers, and what counts as unknown."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
+
+from plap.errors import InputError
+
+Classes = NDArray[Any]
+Codes = NDArray[np.int64]
+
+_MISSING_TYPES = ("NAType", "NaTType")
+"""How pandas calls its missing values; pandas need not be installed."""
+
+
+def encode(y: Any) -> tuple[Classes, Codes]:
+    """Number the classes 0, 1, … in ascending order.
+
+    Unknown is None, NaN or −1. Whole numbers stay integers even where NaN made floats of them; strings,
+    booleans and integers may not be mixed.
+
+    Parameters
+    ----------
+    y : sequence, array or tensor, shape [N]
+        Strings, integers, booleans or whole floats.
+
+    Returns
+    -------
+    classes : array, shape [number of classes]
+        Of the type of the labels.
+    codes : int64 array, shape [N]
+        Positions in ``classes``, −1 where unknown.
+
+    Examples
+    --------
+    >>> encode(["cat", None, "dog", "cat"])
+    (array(['cat', 'dog'], dtype='<U3'), array([ 0, -1,  1,  0]))
+    >>> encode([7.0, float("nan"), 3.0])
+    (array([3, 7]), array([ 1, -1,  0]))
+    """
+    labels = _array(y)
+    known = _known(labels)
+    if not known.any():
+        raise InputError("y has no known label: all are None, NaN or -1")
+    classes, numbers = np.unique(_plain(labels, known), return_inverse=True)
+    codes = np.full(labels.size, -1, dtype=np.int64)
+    codes[known] = numbers.ravel()
+    return classes, codes
+
+
+def codes_of(y: Any, classes: Classes) -> Codes:
+    """Positions of labels in given classes, −1 where unknown; a class that is not among them is refused.
+
+    Examples
+    --------
+    >>> codes_of(["dog", None], np.array(["cat", "dog"]))
+    array([ 1, -1])
+    """
+    labels = _array(y)
+    known = _known(labels)
+    codes = np.full(labels.size, -1, dtype=np.int64)
+    if not known.any():
+        return codes
+    values = _plain(labels, known)
+    if (values.dtype.kind == "U") != (classes.dtype.kind == "U"):
+        raise InputError(
+            f"y holds {values[0]!r}, and the classes are of another type, such as {classes[0]!r}"
+        )
+    positions = np.searchsorted(classes, values).clip(max=classes.size - 1)
+    strange = classes[positions] != values
+    if strange.any():
+        at = int(np.flatnonzero(known)[np.flatnonzero(strange)[0]])
+        raise InputError(f"y[{at}] = {values[strange][0]!r} is none of the {classes.size} classes")
+    codes[known] = positions
+    return codes
+
+
+def _array(y: Any) -> NDArray[Any]:
+    """``y`` as an array of one dimension that kept the type of its labels."""
+    if isinstance(y, Tensor):
+        y = y.detach().cpu().numpy()
+    if isinstance(y, np.ndarray) or hasattr(y, "__array__"):
+        labels = np.asarray(y)
+    else:
+        values = list(y)
+        labels = np.empty(len(values), dtype=object)
+        labels[:] = values
+    if labels.ndim != 1:
+        raise InputError(f"y must have one label for each node, not shape {list(labels.shape)}")
+    return labels
+
+
+def _known(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "O":
+        return np.fromiter((not _is_missing(value) for value in labels), dtype=np.bool_, count=labels.size)
+    if labels.dtype.kind == "f":
+        return np.asarray(~np.isnan(labels) & (labels != -1))
+    if labels.dtype.kind == "i":
+        return np.asarray(labels != -1)
+    return np.ones(labels.size, dtype=np.bool_)
+
+
+def _is_missing(value: object) -> bool:
+    if value is None or type(value).__name__ in _MISSING_TYPES:
+        return True
+    if isinstance(value, str | bool | np.bool_):
+        return False
+    return bool(value != value or value == -1)  # noqa: PLR0124  (only NaN differs from itself)
+
+
+def _plain(labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:
+    """The known labels as an array of strings, booleans or integers."""
+    values = labels[known]
+    if values.dtype.kind == "O":
+        kinds = {_kind(value) for value in values}
+        if len(kinds) > 1:
+            first, second = sorted(kinds)[:2]
+            raise InputError(f"y mixes labels of type {first} and {second}; give all as one type")
+        values = np.array([value.item() if isinstance(value, np.generic) else value for value in values])
+    if values.dtype.kind == "f":
+        whole = np.isfinite(values) & (values == np.floor(values)) & (np.abs(values) < 2**53)
+        if not whole.all():
+            at = int(np.flatnonzero(known)[np.flatnonzero(~whole)[0]])
+            raise InputError(
+                f"y[{at}] = {labels[at]!s} is no class: labels are whole numbers, strings or booleans"
+            )
+        values = values.astype(np.int64)
+    if values.dtype.kind not in "biuU":
+        raise InputError(f"y must hold strings, whole numbers or booleans, not {values.dtype}")
+    return values
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, str):
+        return "str"
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    if isinstance(value, int | float | np.integer | np.floating):
+        return "number"
+    return type(value).__name__
+
 
 Names = tuple[str, ...]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from plap.data.benchmarks import load
-from plap.data.collections import is_collection, load_collection
-from plap.data.graph_data import GraphData
-from plap.data.npz import load_npz
-from plap.data.table_file import SUFFIXES
-from plap.data.tables import load_folder, load_tables
+from plap.data.benchmarks.loading import load
+from plap.data.dataset import GraphData
+from plap.data.tables.collections import is_collection, load_collection
+from plap.data.tables.loading import load_folder, load_tables
+from plap.data.tables.npz import load_npz
+from plap.data.tables.table_file import SUFFIXES
 from plap.errors import InputError
 
 PathLike = str | os.PathLike[str]
@@ -19,7 +19,7 @@ PathLike = str | os.PathLike[str]
 def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | None = None) -> GraphData:
     """Load a folder, an ``.npz``, a table of edges, or a benchmark by name; what exists as a path is a path.
 
-    A folder of such folders is a collection of graphs, see :func:`plap.data.collections.load_collection`.
+    A folder of such folders is a collection of graphs, see :func:`plap.data.tables.load_collection`.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.apportion import apportion
-from plap.data.graph_data import GraphData
-from plap.data.seeds import check_seed, generator
+from plap.data.dataset import GraphData
+from plap.data.sampling import check_seed, generator
+from plap.data.tasks import Task
 from plap.errors import InputError
 
 Rates = tuple[float, float, float]
@@ -144,9 +144,8 @@ def _public(data: GraphData | Tensor, index: int) -> Split:
     count = data.splits.train.shape[1]
     if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < count:
         raise InputError(f"{data.name} has the public splits 0 to {count - 1}, not {index!r}")
-    known = data.y >= 0 if data.y.ndim == 1 else ~data.y.isnan().any(1)
     train, val, test = (
-        mask[:, int(index)] & known for mask in (data.splits.train, data.splits.val, data.splits.test)
+        mask[:, int(index)] & data.known for mask in (data.splits.train, data.splits.val, data.splits.test)
     )
     return _checked(Split("public", train, val, test, index=int(index)))
 
@@ -219,3 +218,69 @@ _RULES: dict[str, Callable[[np.ndarray, _Shares, int, np.ndarray], None]] = {
     "paper": _paper,
     "chien": _chien,
 }
+
+
+@dataclass(frozen=True, eq=False)
+class HoldOut:
+    """Two disjoint sets of nodes, boolean [N]."""
+
+    train: Tensor
+    val: Tensor
+
+
+def hold_out(y: Tensor, share: float, seed: int) -> HoldOut:
+    """Set ``share`` of every class's labelled nodes aside; each class keeps at least one for training.
+
+    Parameters
+    ----------
+    y : Tensor, int64 [N], -1 where unknown; or floats [N, L] with NaN where unknown
+        With several labels per node, the nodes are shared out as if they were of one class.
+    share : float between 0 and 1
+    seed : int
+
+    Examples
+    --------
+    >>> sets = hold_out(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, -1]), share=0.25, seed=0)
+    >>> int(sets.train.sum()), int(sets.val.sum())
+    (6, 2)
+    """
+    if not 0 < share < 1:
+        raise InputError(f"the share for validation must lie between 0 and 1, not {share!r}")
+    classes = Task.of(y).strata(y).numpy()
+    rng = generator(seed)
+    part = Fraction(share).limit_denominator(10**6)
+    train, val = (np.zeros(classes.shape[0], dtype=bool) for _ in range(2))
+    for label in np.unique(classes[classes >= 0]):
+        order = rng.permutation(np.flatnonzero(classes == label))
+        kept, _ = apportion(order.size, (1 - part, part))
+        train[order[:kept]] = True
+        val[order[kept:]] = True
+    if not val.any():
+        raise InputError("there are too few labels to set one aside for validation")
+    return HoldOut(torch.from_numpy(train), torch.from_numpy(val))
+
+
+def apportion(total: int, shares: Sequence[Fraction]) -> tuple[int, ...]:
+    """Share out ``total`` by largest remainder: each part is its quota rounded down or up.
+
+    Equal remainders are served in order. If the first part would get nothing of a positive total, it gets
+    one from the part that was rounded up with the smallest remainder, which keeps every part within one
+    of its quota.
+
+    Examples
+    --------
+    >>> rates = Fraction(3, 5), Fraction(1, 5), Fraction(1, 5)
+    >>> apportion(10, rates), apportion(9, rates), apportion(1, rates)
+    ((6, 2, 2), (5, 2, 2), (1, 0, 0))
+    >>> apportion(10, (Fraction(1, 40), Fraction(1, 40), Fraction(38, 40)))
+    (1, 0, 9)
+    """
+    quotas = [total * share / sum(shares) for share in shares]
+    counts = [int(quota) for quota in quotas]
+    by_remainder = sorted(range(len(shares)), key=lambda k: counts[k] - quotas[k])
+    rounded_up = by_remainder[: total - sum(counts)]
+    if total and counts[0] == 0 and 0 not in rounded_up:
+        rounded_up = [0, *rounded_up[:-1]]
+    for k in rounded_up:
+        counts[k] += 1
+    return tuple(counts)

@@ -23,7 +23,7 @@ from plap.experiments.model_files import load_model_file
 from plap.experiments.protocol import find_protocol
 from plap.experiments.runs import Job, Record, Run, pack_history
 from plap.nn import correct_and_smooth
-from plap.training import RunConfig, RunResult, accuracy, micro_f1, train_runs
+from plap.training import RunConfig, RunResult, train_runs
 
 Emit = Callable[[Record], None]
 
@@ -112,8 +112,11 @@ def _train_together(
 ) -> None:
     def finished(index: int, result: RunResult) -> None:
         config, parts = members[index]
-        scores = _corrected(result, data, parts) if job.setting.correct_and_smooth else result.logits
-        emit(_record(job.run(config), result, scores, data, parts, digest))
+        if job.setting.correct_and_smooth:
+            predictions = data.task.decode(_corrected(result, data, parts))
+        else:
+            predictions = data.task.predict(result.logits)
+        emit(_record(job.run(config), result, predictions, data, parts, digest))
 
     train_runs(
         data.graph, data.x, data.y, [config for config, _ in members], [parts for _, parts in members],
@@ -123,13 +126,13 @@ def _train_together(
 
 def _corrected(result: RunResult, data: GraphData, parts: Split) -> Tensor:
     """Probabilities after correct and smooth, with the labels of training nodes only."""
-    return correct_and_smooth(result.logits.softmax(1), data.graph, data.y, parts)
+    return correct_and_smooth(data.task.probabilities(result.logits), data.graph, data.y, parts)
 
 
 def _record(
-    run: Run, result: RunResult, scores: Tensor, data: GraphData, parts: Split, digest: str
+    run: Run, result: RunResult, predictions: Tensor, data: GraphData, parts: Split, digest: str
 ) -> Record:
-    metric, score = _score(scores, data.y, parts.test)
+    metric = data.task.metric
     history = result.history
     columns = np.stack([c.numpy() for c in (history.train_loss, history.val_loss, history.val_score)])
     finite = bool(np.isfinite(columns).all()) and bool(torch.isfinite(result.logits).all())
@@ -137,8 +140,8 @@ def _record(
         run=run,
         split_digest=parts.digest,
         data_digest=digest,
-        metric=metric,
-        test_score=score,
+        metric=metric.label,
+        test_score=metric.function(data.y[parts.test], predictions[parts.test]),
         val_score=result.val_score,
         val_loss=result.val_loss,
         best_epoch=result.best_epoch,
@@ -148,12 +151,6 @@ def _record(
         history=pack_history(columns),
         versions=versions(),
     )
-
-
-def _score(scores: Tensor, y: Tensor, test: Tensor) -> tuple[str, float]:
-    if y.ndim == 1:
-        return "accuracy", accuracy(y[test], scores[test].argmax(1))
-    return "micro-F1", micro_f1(y[test], (scores[test] > 0).to(y.dtype))
 
 
 @lru_cache(maxsize=4)

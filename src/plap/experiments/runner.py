@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from plap.data.registry import BENCHMARKS
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.errors import InputError
 from plap.experiments.executors import Completed, Executor, Failed, Finished
 from plap.experiments.plan import CellPlan

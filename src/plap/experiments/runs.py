@@ -122,7 +122,7 @@ class Record:
     split_digest: str
     data_digest: str
     metric: str
-    """``accuracy`` or ``micro-F1``."""
+    """The headline metric's label: ``accuracy`` or ``micro-F1``."""
     test_score: float
     """From 0 to 1."""
     val_score: float

@@ -10,14 +10,14 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
+from plap.data.metrics import Interval, accuracy
 from plap.data.splits import Split
 from plap.errors import InputError
 from plap.fitting.models import Fitted, NothingTrainedError, fit_model
 from plap.fitting.settings import FitSettings, Rival
 from plap.label_propagation import PLaplacianLabelPropagation
 from plap.models import find_model
-from plap.training import Interval, accuracy, accuracy_interval, macro_f1, micro_f1, roc_auc
 from plap.training.loop import Report
 
 Announce = Callable[[str], Report | None]
@@ -40,7 +40,7 @@ class Method:
     probabilities: Tensor
     """[N, L], of every node."""
     scores: dict[str, float]
-    """By the name of the metric; accuracy or micro_f1 comes first."""
+    """By the name of the metric; the task's headline comes first."""
     interval: Interval | None
     seconds: float
     fitted: Fitted | None = None
@@ -60,12 +60,13 @@ class Comparison:
         """Whether a rival's share of right answers differs from the model's, by McNemar's exact test at 5 %.
 
         Both answered for the same nodes, so what counts is how often just one of them was right. None for
-        several labels a node, where there is no such test.
+        several labels per node, where there is no such test.
         """
-        if self.data.y.ndim == 2:
+        task, test = self.data.task, self.split.test
+        truth = self.data.y[test]
+        ours, theirs = (task.correct(truth, m.probabilities[test]) for m in (self.model, rival))
+        if ours is None or theirs is None:
             return None
-        truth = self.data.y[self.split.test]
-        ours, theirs = (m.probabilities[self.split.test].argmax(1) == truth for m in (self.model, rival))
         only_ours, only_theirs = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
         return only_ours + only_theirs > 0 and _two_sided(only_ours, only_theirs) < 0.05
 
@@ -95,7 +96,7 @@ def compare(
     for rival in settings.rivals:
         if interrupted:
             break
-        if rival == "labels" and (data.y.ndim == 2 or data.graph_of_node is not None):
+        if rival == "labels" and not (data.task.one_class_per_node and data.graph_of_node is None):
             continue
         try:
             method = (
@@ -121,7 +122,7 @@ def _fit(data: GraphData, split: Split, settings: FitSettings, key: str, progres
         data.graph, data.x, data.y, split, settings.base(key),
         fixed=settings.fixed if key == "pgnn" else {},
         search=settings.search, budget=settings.budget, seeds=settings.seeds,
-        num_classes=data.num_classes if data.y.ndim == 1 else None,
+        num_classes=data.num_classes,
         memory_budget=settings.memory_budget, progress=progress,
     )  # fmt: skip
 
@@ -176,13 +177,5 @@ def _scored(
 ) -> Method:
     """Where the test labels are looked at, and nowhere else."""
     truth, said = data.y[split.test], probabilities[split.test]
-    interval = None
-    if data.y.ndim == 2:
-        scores = {"micro_f1": micro_f1(truth, (said >= 0.5).float())}
-    else:
-        predicted = said.argmax(1)
-        scores = {"accuracy": accuracy(truth, predicted), "macro_f1": macro_f1(truth, predicted)}
-        interval = accuracy_interval(int((predicted == truth).sum()), truth.shape[0])
-        if data.num_classes == 2 and len(truth.unique()) == 2:
-            scores["roc_auc"] = roc_auc(truth, said[:, 1])
+    scores, interval = data.task.scores(truth, said), data.task.interval(truth, said)
     return Method(key, *_name_and_uses(key), probabilities, scores, interval, seconds, fitted)

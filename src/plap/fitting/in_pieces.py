@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.data.splits import Split
 from plap.errors import InputError
 from plap.fitting.comparison import Announce, Comparison, compare
@@ -52,7 +52,7 @@ class TrainInPieces:
             runs.append(self._run(config.with_values(seed=config.seed + k), report))
             if runs[-1].interrupted:
                 break
-        ensemble = combine(runs, multilabel=self.pieces.multilabel)
+        ensemble = combine(runs, self.pieces.task)
         return checked(Fitted(config, (), ensemble, any(run.interrupted for run in runs)))
 
     def _run(self, config: RunConfig, progress: Report | None) -> RunResult:
@@ -110,7 +110,7 @@ def make_pieces(data: GraphData, split: Split, how: PieceSettings, seed: int, ra
         "parts_per_batch": how.parts_per_batch,
         "pieces_per_step": how.pieces_per_step,
         "seed": seed,
-        "num_classes": data.num_classes if data.y.ndim == 1 else None,
+        "num_classes": data.num_classes,
     }
     if how.parts is not None:
         part = _cut_once(data, how.parts, seed, ranks)

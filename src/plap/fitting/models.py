@@ -9,6 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
@@ -132,9 +133,8 @@ def member_probabilities(
     states: Sequence[Mapping[str, Tensor]],
     graph: Graph,
     x: Features,
-    classes: int,
+    task: Task,
     *,
-    multilabel: bool,
     device: str | torch.device = "cpu",
 ) -> Tensor:
     """Mean probabilities [N, L] of an ensemble on any graph: the members need not have seen it."""
@@ -142,9 +142,9 @@ def member_probabilities(
     graph = graph.to(chosen)
     if chosen.type != "cpu":
         x = x.to(chosen).to_dense()
-    total = torch.zeros(graph.num_nodes, classes, device=chosen)
+    total = torch.zeros(graph.num_nodes, task.num_outputs, device=chosen)
     for state in states:
-        module = build_module(config, x.shape[1], classes)
+        module = build_module(config, x.shape[1], task.num_outputs)
         try:
             module.load_state_dict(dict(state))
         except RuntimeError:
@@ -152,5 +152,5 @@ def member_probabilities(
         module.to(chosen).eval()
         with torch.no_grad():
             logits = module(x, graph)
-        total += logits.sigmoid() if multilabel else logits.softmax(1)
+        total += task.probabilities(logits)
     return (total / len(states)).cpu()

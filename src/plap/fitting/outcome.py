@@ -12,7 +12,6 @@ from torch import Tensor
 
 from plap.artifacts import Predictions, ResultFiles, SavedModel, features_digest
 from plap.artifacts.saved_model import current_versions
-from plap.data.graph_data import GraphData
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.edge_trust import edge_trust
 from plap.models import find_model
@@ -34,11 +33,6 @@ from plap.training import RunConfig
 _ROWS = 20
 
 
-def class_names(data: GraphData) -> tuple[str, ...]:
-    """The classes' names, or their numbers where they have none."""
-    return data.class_names or tuple(str(k) for k in range(data.num_classes))
-
-
 def searched_values(config: RunConfig) -> dict[str, Any]:
     """The fields that a search of this model may choose, by name."""
     return {name: config.value(name) for name in find_model(config.model).search_grid}
@@ -52,16 +46,14 @@ def make_result(comparison: Comparison, report: FitReport) -> ResultFiles:
 
 
 def predictions(comparison: Comparison) -> Predictions:
-    """One row a node."""
+    """One row per node."""
     data, split = comparison.data, comparison.split
     roles = np.full(data.graph.num_nodes, "unlabelled", dtype=object)
     for name in ("train", "val", "test"):
         roles[getattr(split, name).numpy()] = name
-    ids = range(data.graph.num_nodes) if data.node_ids is None else data.node_ids
     return Predictions(
-        ids, class_names(data), comparison.model.probabilities.numpy(), roles.tolist(), data.y.numpy(),
-        multilabel=data.y.ndim == 2,
-    )  # fmt: skip
+        data.node_ids, data.task, comparison.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
+    )
 
 
 def saved_model(comparison: Comparison) -> SavedModel:
@@ -71,10 +63,9 @@ def saved_model(comparison: Comparison) -> SavedModel:
     return SavedModel(
         config=fitted.config.to_dict(),
         states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
-        classes=class_names(data),
+        task=data.task,
         num_features=data.x.shape[1],
         feature_names=data.feature_names,
-        multilabel=data.y.ndim == 2,
         graph_digest=data.graph.digest,
         features_digest=features_digest(data.x),
     )
@@ -89,7 +80,7 @@ def metrics(comparison: Comparison) -> dict[str, Any]:
         "nodes": data.graph.num_nodes,
         "edges": data.graph.num_edges,
         "files": data.provenance.files,
-        "notes": data.provenance.notes,
+        "notes": data.notes,
         "split": {
             "kind": split.kind,
             "seed": split.seed,
@@ -134,10 +125,10 @@ def page(comparison: Comparison) -> FitReport:
     data, model = comparison.data, comparison.model
     fitted = model.fitted
     assert fitted is not None
-    metric = next(iter(model.scores))
-    scores = [_score(comparison, method, metric) for method in comparison.methods]
-    said = metric.replace("_f1", "-F1")
-    single = data.y.ndim == 1
+    metric = data.task.metric
+    scores = [_score(comparison, method, metric.name) for method in comparison.methods]
+    said = metric.label
+    single = data.task.one_class_per_node
     text = finding(scores, comparison.split.sizes[2], said)
     if comparison.interrupted:
         text += " Training was interrupted by the user; methods that had not finished are left out."
@@ -184,7 +175,7 @@ def _dataset(comparison: Comparison) -> DatasetFacts:
     train, val, test = comparison.split.sizes
     return DatasetFacts(
         data.name, data.graph.num_nodes, data.graph.num_edges, data.x.shape[1], data.num_classes,
-        train, val, test, data.provenance.notes,
+        train, val, test, data.notes,
     )  # fmt: skip
 
 
@@ -197,14 +188,14 @@ def _confusion(comparison: Comparison) -> ConfusionMatrix:
     truth, said = _test_pairs(comparison)
     size = comparison.data.num_classes
     counts = torch.bincount(truth * size + said, minlength=size * size).reshape(size, size)
-    return ConfusionMatrix(class_names(comparison.data), counts.tolist())
+    return ConfusionMatrix(comparison.data.class_names, counts.tolist())
 
 
 def _per_class(comparison: Comparison) -> list[ClassRow]:
     counts = np.array(_confusion(comparison).counts)
     known = comparison.data.y[comparison.split.train]
     rows = []
-    for k, name in enumerate(class_names(comparison.data)):
+    for k, name in enumerate(comparison.data.class_names):
         right, true, said = counts[k, k], counts[k].sum(), counts[:, k].sum()
         rows.append(
             ClassRow(
@@ -226,12 +217,8 @@ def _trials(comparison: Comparison) -> list[TrialRow]:
     return rows
 
 
-def _node_name(data: GraphData, node: int) -> str:
-    return str(node if data.node_ids is None else data.node_ids[node])
-
-
 def _uncertain(comparison: Comparison) -> list[NodeRow]:
-    data, names = comparison.data, class_names(comparison.data)
+    data, names = comparison.data, comparison.data.class_names
     top, order = comparison.model.probabilities.topk(2, dim=1)
     rows = []
     for node in top[:, 0].argsort()[:_ROWS].tolist():
@@ -239,7 +226,7 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
         known = names[int(data.y[node])] if int(data.y[node]) >= 0 else None
         rows.append(
             NodeRow(
-                _node_name(data, node),
+                str(data.node_ids[node]),
                 names[first],
                 float(top[node, 0]),
                 names[second],
@@ -251,7 +238,7 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
 
 
 def _doubted(comparison: Comparison) -> list[EdgeRow]:
-    data, names = comparison.data, class_names(comparison.data)
+    data, names = comparison.data, comparison.data.class_names
     fitted = comparison.model.fitted
     assert fitted is not None
     trust = edge_trust(fitted, data.graph, data.x, data.num_classes)
@@ -265,8 +252,8 @@ def _doubted(comparison: Comparison) -> list[EdgeRow]:
         i, j = int(source[entry]), int(target[entry])
         rows.append(
             EdgeRow(
-                _node_name(data, i),
-                _node_name(data, j),
+                str(data.node_ids[i]),
+                str(data.node_ids[j]),
                 names[int(said[i])],
                 names[int(said[j])],
                 float(trust[entry]),

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.checks import check_integer
-from plap.data.pairs import rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
-from plap.data.seeds import generator
+from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.insight.pair_scores import feature_cosine, pair_evidence

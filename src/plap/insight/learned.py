@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.errors import InputError
 from plap.insight.edge_trust import can_be_judged, edge_trust
 from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
@@ -105,8 +105,7 @@ class Learned:
         )
 
     def _node_names(self) -> np.ndarray:
-        ids = self.data.node_ids
-        return np.arange(self.data.graph.num_nodes) if ids is None else np.array(ids)
+        return np.array(self.data.node_ids)
 
 
 def what_was_learned(

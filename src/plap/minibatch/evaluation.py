@@ -14,7 +14,6 @@ from plap.checks import check_choice
 from plap.errors import InputError
 from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import halo_of, logits_of
-from plap.minibatch.objective import mean_loss_and_score, tally
 from plap.minibatch.pieces import Halo, Piece, Pieces
 from plap.models import find_model
 from plap.parts.subgraph import halo_size
@@ -68,9 +67,9 @@ class Evaluation:
         self._module.eval()
         sums = torch.zeros(4, dtype=torch.float64, device=self._ranks.device)
         for piece in self._pieces_of(self._validation):
-            sums += tally(self._logits_of(piece), piece.labels)
+            sums += self._pieces.task.tally(self._logits_of(piece), piece.labels)
         total = self._ranks.total(torch.cat([sums, also]))
-        loss, score = mean_loss_and_score(total[:4])
+        loss, score = self._pieces.task.mean_loss_and_score(total[:4])
         return loss, score, total[4:].tolist()
 
     @torch.no_grad()
@@ -78,13 +77,13 @@ class Evaluation:
         """Logits of all nodes [N, L], on the CPU."""
         self._module.eval()
         everyone = torch.ones_like(self._validation)
-        result = torch.zeros(everyone.shape[0], self._pieces.num_classes)
+        result = torch.zeros(everyone.shape[0], self._pieces.task.num_outputs)
         for piece in self._pieces_of(everyone):
             result[piece.nodes.cpu()] = self._logits_of(piece).cpu()
         return self._ranks.total(result.to(self._ranks.device)).cpu()
 
     def _logits_of(self, piece: Piece) -> Tensor:
-        return logits_of(self._kind, self._module, piece, self._pieces.num_classes)
+        return logits_of(self._kind, self._module, piece, self._pieces.task.num_outputs)
 
     def _pieces_of(self, wanted: Tensor) -> Iterator[Piece]:
         """What this rank evaluates."""

@@ -12,13 +12,13 @@ from torch import Tensor
 
 from plap.artifacts import features_digest
 from plap.checks import check_integer
+from plap.data.tasks import training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.parts import PartLoader, Subgraph, induced, partition, with_halo
 from plap.split_masks import SplitLike
 from plap.training.inputs import make_inputs
-from plap.training.objective import check_labels, count_classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Piece:
     nodes: Tensor
     """The same, numbered as in the whole graph."""
     labels: Tensor
-    """[T], or [T, L] for several labels a node."""
+    """[T], or [T, L] for several labels per node."""
     weighted: bool
     """Whether the whole graph is: a model is called in the same way on all of its pieces."""
 
@@ -118,12 +118,11 @@ class Pieces:
         num_classes: int | None = None,
         training_part: Tensor | None = None,
     ) -> None:
-        check_labels(y, split, graph.num_nodes)
+        self.task = training_task(y, [split], graph.num_nodes, num_classes)
+        """What is predicted; as wide as the model's output."""
         self.graph, self.y, self.split = graph, y, split
         self.weighted = graph.is_weighted
         self.x = make_inputs(graph, x, torch.float32, adjacency=False).matrix
-        self.num_classes = count_classes(y, [split], num_classes)
-        self.multilabel = y.ndim == 2
         self.pieces_per_step = check_integer("pieces_per_step", pieces_per_step, 1)
         self._part = part
         self._all = PartLoader(graph, part, parts_per_batch, seed)
@@ -155,7 +154,7 @@ class Pieces:
         loader = self._training
         sha = hashlib.sha256(
             f"plap.Pieces/1 {loader.parts_per_batch} {self.pieces_per_step} {loader.seed} "
-            f"{self.num_classes} {self.graph.digest} {features_digest(self.x)}".encode()
+            f"{self.task.num_outputs} {self.graph.digest} {features_digest(self.x)}".encode()
         )
         known = self.split.train | self.split.val
         for values in (self._part, self.split.train, self.split.val, self.y[known]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from plap.data.graph_data import GraphData
+from plap.data.dataset import GraphData
 from plap.errors import InputError
 from plap.parts import induced
 

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.data.tasks import Task
 from plap.minibatch.devices import seeded_on
 from plap.minibatch.distributed import Ranks
 from plap.minibatch.forward import logits_of
-from plap.minibatch.objective import node_losses
 from plap.minibatch.pieces import Piece, Pieces, Share
 from plap.models import ModelKind, find_model
 from plap.training.adam import StackedAdam
@@ -28,18 +28,18 @@ class PieceLoss(torch.nn.Module):
     gradient of each.
     """
 
-    def __init__(self, kind: ModelKind[Any], module: torch.nn.Module, num_classes: int) -> None:
+    def __init__(self, kind: ModelKind[Any], module: torch.nn.Module, task: Task) -> None:
         super().__init__()
         self.module = module
-        self._kind, self._num_classes = kind, num_classes
+        self._kind, self._task = kind, task
 
     def forward(self, piece: Piece | None) -> Tensor:
         """The sum, a scalar."""
         nothing = torch.stack([0 * value.sum() for value in self.parameters() if value.requires_grad]).sum()
         if piece is None:
             return nothing
-        logits = logits_of(self._kind, self.module, piece, self._num_classes)
-        return nothing + node_losses(logits, piece.labels).sum()
+        logits = logits_of(self._kind, self.module, piece, self._task.num_outputs)
+        return nothing + self._task.losses(logits, piece.labels).sum()
 
 
 class Stepper:
@@ -60,7 +60,7 @@ class Stepper:
 
     def __init__(self, pieces: Pieces, config: RunConfig, module: torch.nn.Module, ranks: Ranks) -> None:
         self._pieces, self._config, self._ranks = pieces, config, ranks
-        self._loss = ranks.wrap(PieceLoss(find_model(config.model), module, pieces.num_classes))
+        self._loss = ranks.wrap(PieceLoss(find_model(config.model), module, pieces.task))
         trained = [(name, value) for name, value in module.named_parameters() if value.requires_grad]
         self.names = [name for name, _ in trained]
         self._parameters = [value for _, value in trained]

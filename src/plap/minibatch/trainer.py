@@ -90,7 +90,7 @@ class _Run:
         self, pieces: Pieces, config: RunConfig, ranks: Ranks, on: EvaluateOn, checkpoint: Checkpoint | None
     ) -> None:
         self._pieces, self._config, self._ranks, self._checkpoint = pieces, config, ranks, checkpoint
-        module = build_module(config, pieces.x.shape[1], pieces.num_classes)
+        module = build_module(config, pieces.x.shape[1], pieces.task.num_outputs)
         check_trainable(find_model(config.model), module, weighted=pieces.weighted)
         self._module = module.to(ranks.device)
         self._stepper = Stepper(pieces, config, self._module, ranks)

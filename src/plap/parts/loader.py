@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from plap.checks import check_integer
-from plap.data.graph_data import GraphData
-from plap.data.seeds import check_seed
+from plap.data.dataset import GraphData
+from plap.data.sampling import check_seed
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.parts.subgraph import Subgraph, induced, with_halo

@@ -15,8 +15,8 @@ from torch import Tensor
 
 from plap.atomic_file import write_atomic
 from plap.checks import check_integer, import_extra
-from plap.data.files import user_cache
-from plap.data.seeds import check_seed
+from plap.data.benchmarks.files import user_cache
+from plap.data.sampling import check_seed
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
 

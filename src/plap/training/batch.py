@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.data.tasks import Task
 from plap.models import find_model
 from plap.models.stacked import State
 from plap.split_masks import SplitLike
@@ -31,9 +32,9 @@ class Batch:
     inputs : Inputs
     y : Tensor
         Labels; read at training and validation nodes only.
-    configs, splits : one of each a run
+    task : Task
+    configs, splits : one of each per run
         One run alone where the model is not stacked.
-    num_classes : int
     propagation_budget : int, optional
         See :class:`plap.training.run_settings.RunSettings`.
     """
@@ -42,20 +43,20 @@ class Batch:
         self,
         inputs: Inputs,
         y: Tensor,
+        task: Task,
         configs: Sequence[RunConfig],
         splits: Sequence[SplitLike],
-        num_classes: int,
         propagation_budget: int | None = None,
     ) -> None:
         self._inputs, self._configs = inputs, list(configs)
         self._propagation_budget = propagation_budget
         self._kind = find_model(configs[0].model)
-        modules = [build_module(config, inputs.num_features, num_classes) for config in configs]
-        self._family = self._kind.stacked or SingleModule(self._kind, modules[0], inputs, num_classes)
+        modules = [build_module(config, inputs.num_features, task.num_outputs) for config in configs]
+        self._family = self._kind.stacked or SingleModule(self._kind, modules[0], inputs, task.num_outputs)
         parameters, self._buffers = self._family.stack(modules, inputs.dtype)
         self._names = list(parameters)
-        self._train = make_targets([split.train for split in splits], y, inputs.dtype)
-        self._val = make_targets([split.val for split in splits], y, inputs.dtype)
+        self._train = make_targets(task, [split.train for split in splits], y, inputs.dtype)
+        self._val = make_targets(task, [split.val for split in splits], y, inputs.dtype)
         self._adam = StackedAdam(
             list(parameters.values()),
             torch.tensor([config.lr for config in configs], dtype=torch.float64),

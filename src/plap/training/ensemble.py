@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from plap.data.tasks import Task, kind_of
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
@@ -24,16 +25,13 @@ class Ensemble:
 
     runs: tuple[RunResult, ...]
     probabilities: Tensor
-    """[N, L]: mean softmax, or for multi-label data mean sigmoid, of every node."""
+    """[N, L], of every node: the mean over the runs."""
+    task: Task
 
     @property
     def predictions(self) -> Tensor:
-        """Most probable class [N], or 0 and 1 as floats [N, L] for multi-label data."""
-        if self.multilabel:
-            return (self.probabilities > 0.5).float()
-        return self.probabilities.argmax(1)
-
-    multilabel: bool = False
+        """Most probable class [N], or 0 and 1 as floats [N, L] for several labels per node."""
+        return self.task.decode(self.probabilities)
 
 
 def train_ensemble(
@@ -66,12 +64,11 @@ def train_ensemble(
     if not chosen:
         raise InputError("seeds must name at least one seed")
     runs = train_runs(graph, x, y, [config.with_values(seed=seed) for seed in chosen], split, **options)
-    return combine(runs, multilabel=y.ndim == 2)
+    return combine(runs, kind_of(y).of_width(runs[0].logits.shape[1]))
 
 
-def combine(runs: Sequence[RunResult], *, multilabel: bool = False) -> Ensemble:
+def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:
     """The ensemble of finished runs."""
     trained = [run for run in runs if run.best_epoch > 0] or list(runs)
     logits = torch.stack([run.logits for run in trained])
-    each = logits.sigmoid() if multilabel else logits.softmax(2)
-    return Ensemble(tuple(runs), each.mean(0), multilabel)
+    return Ensemble(tuple(runs), task.probabilities(logits).mean(0), task)

@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from plap.data.tasks import training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget, parse_budget
@@ -20,7 +21,6 @@ from plap.training.batches import DEFAULT_BUDGET, make_batches, propagation_budg
 from plap.training.config import RunConfig
 from plap.training.inputs import make_inputs
 from plap.training.interrupts import Interrupts
-from plap.training.objective import check_labels, count_classes
 from plap.training.results import Progress, RunResult
 
 Report = Callable[[Progress], None]
@@ -59,7 +59,8 @@ def train_runs(
     x : Tensor, shape [N, F]
         Dense, torch sparse or SciPy sparse; on the CPU.
     y : Tensor
-        int64 [N], one class a node, -1 where unknown; or floats [N, L] of 0 and 1 for several labels a node.
+        int64 [N], one class per node, -1 where unknown; or floats [N, L] of 0 and 1 for several labels per
+        node: see :class:`plap.data.Task`.
     configs : sequence of RunConfig
     splits : object with boolean masks ``train`` and ``val``, or one a run
         Such as :class:`plap.data.Split`.
@@ -101,11 +102,10 @@ def train_runs(
     families = [find_model(name).stacked for name in {config.model for config in configs}]
     adjacency = any(family is not None and family.uses_adjacency for family in families)
     inputs = make_inputs(graph, x, dtype, adjacency=adjacency)
-    for split in {id(split): split for split in each}.values():
-        check_labels(y, split, graph.num_nodes)
-    classes = count_classes(y, each, num_classes)
+    task = training_task(y, each, graph.num_nodes, num_classes)
     sizes = [
-        run_bytes(config, graph.num_nodes, inputs.num_features, classes, dtype.itemsize) for config in configs
+        run_bytes(config, graph.num_nodes, inputs.num_features, task.num_outputs, dtype.itemsize)
+        for config in configs
     ]
     budget = parse_budget(memory_budget)
     left = [
@@ -118,7 +118,7 @@ def train_runs(
     with Interrupts() as interrupts:
         for number, members in enumerate(batches):
             these = [configs[k] for k in members]
-            batch = Batch(inputs, y, these, [each[k] for k in members], classes, left[members[0]])
+            batch = Batch(inputs, y, task, these, [each[k] for k in members], left[members[0]])
             _train(batch, members, interrupts, meter, number, finished, on_interrupt)
             results.update(zip(members, batch.results(), strict=True))
     return [results[run] for run in range(len(configs))]

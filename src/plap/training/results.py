@@ -18,7 +18,7 @@ class History:
     val_loss: Tensor
     """After the epoch's step, without dropout."""
     val_score: Tensor
-    """Accuracy, or micro-F1 for multi-label data."""
+    """The task's headline metric: accuracy, or micro-F1 for several labels per node."""
 
 
 @dataclass(frozen=True, eq=False)

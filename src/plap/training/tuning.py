@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from plap.data.tasks import training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
@@ -16,7 +17,6 @@ from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
 from plap.training.loop import Report, train_runs
-from plap.training.objective import check_labels, count_classes
 from plap.training.results import Progress, RunResult
 from plap.training.space import SearchSpace
 
@@ -105,12 +105,11 @@ def tune(
     epochs = _auto_budget(graph, x) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
-    check_labels(y, split, graph.num_nodes)
-    classes = count_classes(y, [split], num_classes)
+    task = training_task(y, [split], graph.num_nodes, num_classes)
     rungs = _rungs(epochs, len(space.configs()))
     alive = [config.with_values(seed=seed) for config in space.draw(rungs[0].configs, seed)]
     trials: list[Trial] = []
-    options = {"num_classes": classes, "dtype": dtype, "memory_budget": memory_budget}
+    options = {"num_classes": task.num_outputs, "dtype": dtype, "memory_budget": memory_budget}
     for number, rung in enumerate(rungs):
         runs = [_shortened(config, rung, k) for config in alive[: rung.configs] for k in range(rung.seeds)]
         report = _part(progress, number, len(rungs))

@@ -32,7 +32,7 @@ class Case:
 def open_case(name: str, options: FigureOptions, seed: int = 0) -> Case:
     """The graph of this name with a stratified split in the paper's proportions."""
     data = open_graph(name, root=options.root)
-    if data.y.ndim == 2:
+    if not data.task.one_class_per_node:
         raise InputError(f"{name} has several labels per node; the pictures need one class per node")
     return Case(name, data, split(data, preset="sparse" if name in HOMOPHILIC else "dense", seed=seed))
 

@@ -1,0 +1,246 @@
+"""The one table of benchmarks: where each set's files lie, how they are read, what was published of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from plap.data.benchmarks.checksums import KNOWN
+from plap.errors import InputError
+
+_PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
+_SHCHUR = "https://github.com/shchur/gnn-benchmark/raw/master/data/npz"
+_GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master"
+_GEOM_GCN_2021 = (
+    "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/f1fc0d14b3b019c562737240d06ec83b07d16a8f"
+)
+_YANDEX = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
+_PPI = "https://data.dgl.ai/dataset/ppi.zip"
+_ARXIV = "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """One raw file of a benchmark."""
+
+    path: str
+    """Where it lies under the data folder, with forward slashes."""
+    sha256: str | None = None
+    """The sum of the published file; None where plap does not know it."""
+    url: str | None = None
+    """Where the file itself can be fetched; None if it only comes inside an archive."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Published size of a benchmark: undirected edges without self-loops."""
+
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A row of the registry."""
+
+    name: str
+    files: tuple[RawFile, ...]
+    statistics: Statistics | None
+    source: str
+    """The public project that the files come from."""
+    reader: str = "pyg"
+    """Key of :data:`plap.data.benchmarks.readers.READERS`."""
+    folder: str = ""
+    """The folder under the data folder that ``reader`` is pointed at."""
+    pyg_class: str = ""
+    pyg_name: str | None = None
+    """The ``name`` argument of the PyG class; None if it takes none."""
+    pickled: bool = False
+    """Whether reading runs a pickle: then a file without a known sum is refused."""
+    archive: str | None = None
+    """Where the files come from if they only come inside an archive."""
+    notes: tuple[str, ...] = field(default=())
+
+
+def _files(folder: str, urls: dict[str, str | None]) -> tuple[RawFile, ...]:
+    known = KNOWN.get(folder, {})
+    return tuple(RawFile(f"{folder}/{name}", known.get(name), url) for name, url in urls.items())
+
+
+def _planetoid(name: str, pyg_name: str, statistics: Statistics) -> Benchmark:
+    names = [f"ind.{name}.{part}" for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")]
+    return Benchmark(
+        name,
+        _files(f"Planetoid/{pyg_name}/raw", {file: f"{_PLANETOID}/{file}" for file in names}),
+        statistics,
+        "kimiyoung/planetoid",
+        folder="Planetoid",
+        pyg_class="Planetoid",
+        pyg_name=pyg_name,
+        pickled=True,
+    )
+
+
+def _shchur(name: str, pyg_class: str, pyg_name: str, file: str, statistics: Statistics) -> Benchmark:
+    return Benchmark(
+        name,
+        _files(f"{pyg_class}/{pyg_name}/raw", {file: f"{_SHCHUR}/{file}"}),
+        statistics,
+        "shchur/gnn-benchmark",
+        folder=pyg_class,
+        pyg_class=pyg_class,
+        pyg_name=pyg_name,
+        notes=("Positive feature values were set to 1, as PyG does.",),
+    )
+
+
+def _geom_gcn(
+    name: str,
+    pyg_class: str,
+    raw: str,
+    statistics: Statistics,
+    *,
+    stem: str | None = None,
+    folder: str | None = None,
+    url: str = _GEOM_GCN,
+    notes: Iterable[str] = (),
+) -> Benchmark:
+    stem = name if stem is None else stem
+    urls: dict[str, str | None] = {
+        file: f"{url}/new_data/{stem}/{file}"
+        for file in ("out1_node_feature_label.txt", "out1_graph_edges.txt")
+    }
+    splits = [f"{stem}_split_0.6_0.2_{k}.npz" for k in range(10)]
+    urls |= {file: f"{url}/splits/{file}" for file in splits}
+    return Benchmark(
+        name,
+        _files(raw, urls),
+        statistics,
+        "graphdml-uiuc-jlu/geom-gcn",
+        folder=pyg_class if folder is None else folder,
+        pyg_class=pyg_class,
+        pyg_name=None if pyg_class == "Actor" else stem,
+        notes=tuple(notes),
+    )
+
+
+def _heterophilous(name: str, statistics: Statistics, *, filtered: bool = False) -> Benchmark:
+    stem = name.replace("-", "_")
+    folder = f"HeterophilousGraphDataset/{stem}/raw"
+    return Benchmark(
+        name,
+        _files(folder, {f"{stem}.npz": f"{_YANDEX}/{stem}.npz"}),
+        statistics,
+        "yandex-research/heterophilous-graphs",
+        reader="filtered" if filtered else "pyg",
+        folder="HeterophilousGraphDataset",
+        pyg_class="HeterophilousGraphDataset",
+        pyg_name=stem,
+        notes=("Nodes that occur twice in the original were removed by Platonov et al.",) if filtered else (),
+    )
+
+
+def _ppi() -> Benchmark:
+    names = [
+        f"{part}_{file}"
+        for part in ("train", "valid", "test")
+        for file in ("feats.npy", "graph_id.npy", "graph.json", "labels.npy")
+    ]
+    return Benchmark(
+        "ppi",
+        _files("PPI/raw", dict.fromkeys(names)),
+        Statistics(56944, 793632, 50, 121),
+        "williamleif/GraphSAGE",
+        reader="ppi",
+        folder="PPI",
+        archive=_PPI,
+        notes=("The disjoint union of 24 graphs: 20 for training, 2 for validation, 2 for testing.",),
+    )
+
+
+def _arxiv() -> Benchmark:
+    raw = [f"{name}.csv.gz" for name in ("edge", "node-feat", "node-label")]
+    split = [f"{name}.csv.gz" for name in ("train", "valid", "test")]
+    return Benchmark(
+        "ogbn-arxiv",
+        _files("OGB/ogbn_arxiv/raw", dict.fromkeys(raw))
+        + _files("OGB/ogbn_arxiv/split/time", dict.fromkeys(split)),
+        Statistics(169343, 1157799, 128, 40),
+        "snap-stanford/ogb",
+        reader="ogb",
+        folder="OGB/ogbn_arxiv",
+        archive=_ARXIV,
+    )
+
+
+_ROWS = (
+    _planetoid("cora", "Cora", Statistics(2708, 5278, 1433, 7)),
+    _planetoid("citeseer", "CiteSeer", Statistics(3327, 4552, 3703, 6)),
+    _planetoid("pubmed", "PubMed", Statistics(19717, 44324, 500, 3)),
+    _shchur(
+        "computers",
+        "Amazon",
+        "Computers",
+        "amazon_electronics_computers.npz",
+        Statistics(13752, 245861, 767, 10),
+    ),
+    _shchur("photo", "Amazon", "Photo", "amazon_electronics_photo.npz", Statistics(7650, 119081, 745, 8)),
+    _shchur("cs", "Coauthor", "CS", "ms_academic_cs.npz", Statistics(18333, 81894, 6805, 15)),
+    _shchur("physics", "Coauthor", "Physics", "ms_academic_phy.npz", Statistics(34493, 247962, 8415, 5)),
+    _geom_gcn(
+        "chameleon",
+        "WikipediaNetwork",
+        "WikipediaNetwork/chameleon/geom_gcn/raw",
+        Statistics(2277, 31371, 2325, 5),
+    ),
+    _geom_gcn(
+        "squirrel",
+        "WikipediaNetwork",
+        "WikipediaNetwork/squirrel/geom_gcn/raw",
+        Statistics(5201, 198353, 2089, 5),
+    ),
+    _geom_gcn("actor", "Actor", "Actor/raw", Statistics(7600, 26659, 932, 5), stem="film"),
+    _geom_gcn("wisconsin", "WebKB", "WebKB/wisconsin/raw", Statistics(251, 450, 1703, 5)),
+    _geom_gcn("texas", "WebKB", "WebKB/texas/raw", Statistics(183, 279, 1703, 5)),
+    _geom_gcn("cornell", "WebKB", "WebKB/cornell/raw", Statistics(183, 277, 1703, 5)),
+    _geom_gcn(
+        "cornell-2021",
+        "WebKB",
+        "WebKB_before_July_2022/cornell/raw",
+        Statistics(183, 277, 1703, 5),
+        stem="cornell",
+        folder="WebKB_before_July_2022",
+        url=_GEOM_GCN_2021,
+        notes=("Published until July 2022 with the features and labels of Texas, as the paper used it.",),
+    ),
+    _heterophilous("roman-empire", Statistics(22662, 32927, 300, 18)),
+    _heterophilous("amazon-ratings", Statistics(24492, 93050, 300, 5)),
+    _heterophilous("minesweeper", Statistics(10000, 39402, 7, 2)),
+    _heterophilous("tolokers", Statistics(11758, 519000, 10, 2)),
+    _heterophilous("questions", Statistics(48921, 153540, 301, 2)),
+    _heterophilous("chameleon-filtered", Statistics(890, 8854, 2325, 5), filtered=True),
+    _heterophilous("squirrel-filtered", Statistics(2223, 46998, 2089, 5), filtered=True),
+    _ppi(),
+    _arxiv(),
+)
+
+BENCHMARKS: dict[str, Benchmark] = {row.name: row for row in _ROWS}
+
+
+def find(name: str) -> Benchmark:
+    """Return the registry's row of that name, upper or lower case, with ``_`` for ``-`` if need be.
+
+    Examples
+    --------
+    >>> find("Roman_Empire").statistics.nodes
+    22662
+    """
+    key = name.strip().lower().replace("_", "-")
+    if key in BENCHMARKS:
+        return BENCHMARKS[key]
+    close = difflib.get_close_matches(key, [*BENCHMARKS, "csbm"], n=3)
+    hint = f"did you mean {' or '.join(close)}?" if close else "`plap data list` shows all of them"
+    raise InputError(f"there is no benchmark named {name!r}: {hint}")

@@ -1,0 +1,178 @@
+"""A graph with features and labels: what every loader returns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+import torch
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from plap.data.tasks import Task
+from plap.graph import Graph
+from plap.sparse import select_rows
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the data came from and what was done to it on the way in."""
+
+    source: str
+    """The public project, the generator and its arguments, or the user's path."""
+    files: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of every file that was read, by name."""
+    notes: tuple[str, ...] = ()
+    """What was left out, restricted or made up, one sentence each; see :attr:`GraphData.notes`."""
+
+
+@dataclass(frozen=True)
+class FixedSplits:
+    """Splits that came with the data, one column each: boolean tensors of shape [N, S]."""
+
+    train: Tensor
+    val: Tensor
+    test: Tensor
+
+
+@dataclass(frozen=True)
+class GraphData:
+    """A graph, the features and labels of its nodes, and where all of it came from.
+
+    Examples
+    --------
+    >>> import plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2)])
+    >>> data = GraphData("path", path, torch.eye(3), torch.tensor([0, 1, -1]))
+    >>> data.task.name, data.class_names, data.known.tolist(), list(data.node_ids)
+    ('multiclass', ('0', '1'), [True, True, False], [0, 1, 2])
+    """
+
+    name: str
+    graph: Graph
+    x: Tensor
+    """Features [N, F], float32; a torch sparse CSR tensor where that is smaller."""
+    y: Tensor
+    """int64 [N], -1 where unknown; or float32 [N, L] of 0 and 1 for multi-label data (NaN row: unknown)."""
+    class_names: tuple[str, ...] = ()
+    """Names of the classes (or labels); their numbers if none are given."""
+    node_ids: Sequence[str] | Sequence[int] = ()
+    """What the source calls the nodes; 0..N-1 if nothing is given."""
+    feature_names: tuple[str, ...] | None = None
+    splits: FixedSplits | None = None
+    directed_edge_index: Tensor | None = None
+    """Edges exactly as the source has them, [2, E], where the source is directed or has self-loops."""
+    graph_of_node: Tensor | None = None
+    """int64 [N]: which of several disjoint graphs a node belongs to (PPI); None: there is only one."""
+    provenance: Provenance = field(default_factory=lambda: Provenance("unknown"))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_names", Task.of(self.y, self.class_names).class_names)
+        if not len(self.node_ids):
+            object.__setattr__(self, "node_ids", range(self.graph.num_nodes))
+
+    @cached_property
+    def task(self) -> Task:
+        """What is to be predicted of each node."""
+        return Task.of(self.y, self.class_names)
+
+    @cached_property
+    def known(self) -> Tensor:
+        """Boolean [N]: nodes whose label is known."""
+        return self.task.known(self.y)
+
+    @property
+    def num_classes(self) -> int:
+        """Classes (single-label) or labels (multi-label)."""
+        return len(self.class_names)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed on the way in, one sentence each: by the loader, and by building the graph."""
+        return tuple(dict.fromkeys((*self.provenance.notes, *edge_changes(self.graph))))
+
+
+def edge_changes(graph: Graph) -> tuple[str, ...]:
+    """What happened to the edges when the graph was built, one sentence each.
+
+    Examples
+    --------
+    >>> import plap
+    >>> edge_changes(plap.Graph.from_edges([(0, 1), (0, 1), (2, 2)]))[:2]
+    ('Self-loops dropped: 1.', 'Repeated edges merged by max: 1.')
+    """
+    info = graph.info
+    notes = []
+    if info.self_loops > graph.num_self_loops:
+        notes.append(f"Self-loops dropped: {info.self_loops - graph.num_self_loops}.")
+    if info.duplicates:
+        notes.append(f"Repeated edges merged by {info.symmetrize}: {info.duplicates}.")
+    if info.one_way:
+        notes.append(f"Made undirected: {info.one_way} of {info.input_edges} edges had no reverse.")
+    elif info.symmetrized:
+        notes.append(
+            f"Made undirected: the two directions differed in weight and were merged by {info.symmetrize}."
+        )
+    return tuple(notes)
+
+
+def largest_component(data: GraphData) -> GraphData:
+    """Keep the largest connected component; of several, the one with the smallest node index.
+
+    Nodes keep their order, and ``node_ids`` names each by what it was called (or its index) before.
+    """
+    nodes = torch.from_numpy(_largest(data.graph))
+    if nodes.shape[0] == data.graph.num_nodes:
+        return data
+    return _restrict(data, nodes)
+
+
+def components(graph: Graph) -> np.ndarray:
+    """The number of each node's connected component, int32 [N].
+
+    Examples
+    --------
+    >>> import plap
+    >>> components(plap.Graph.from_edges([(0, 2)], num_nodes=3)).tolist()
+    [0, 1, 0]
+    """
+    matrix = graph.to_scipy(weighted=False, dtype=np.int8, copy=False)
+    number: np.ndarray = connected_components(matrix, directed=False)[1]
+    return number
+
+
+def _largest(graph: Graph) -> np.ndarray:
+    component = components(graph)
+    sizes = np.bincount(component)
+    first_node = np.unique(component, return_index=True)[1]
+    largest = min(np.flatnonzero(sizes == sizes.max()), key=lambda c: first_node[c])
+    return np.flatnonzero(component == largest)
+
+
+def _restrict(data: GraphData, nodes: Tensor) -> GraphData:
+    """The part of ``data`` on ``nodes``, a union of components in ascending order."""
+    n = data.graph.num_nodes
+    new_index = torch.full((n,), -1)
+    new_index[nodes] = torch.arange(nodes.shape[0])
+
+    def inside(edge_index: Tensor) -> Tensor:
+        return new_index[edge_index][:, new_index[edge_index[0]] >= 0]
+
+    note = f"Kept the largest connected component, {nodes.shape[0]} of {n} nodes."
+    return replace(
+        data,
+        graph=replace(data.graph.subgraph(nodes), info=data.graph.info),
+        x=select_rows(data.x, nodes),
+        y=data.y[nodes],
+        node_ids=tuple(data.node_ids[k] for k in nodes.tolist()),
+        splits=None if data.splits is None else _rows(data.splits, nodes),
+        directed_edge_index=None if data.directed_edge_index is None else inside(data.directed_edge_index),
+        graph_of_node=None if data.graph_of_node is None else data.graph_of_node[nodes],
+        provenance=Provenance(data.provenance.source, data.provenance.files, (*data.provenance.notes, note)),
+    )
+
+
+def _rows(splits: FixedSplits, nodes: Tensor) -> FixedSplits:
+    return FixedSplits(splits.train[nodes], splits.val[nodes], splits.test[nodes])

@@ -1,0 +1,229 @@
+"""Columns of a user's table: names of nodes to 0..N-1, and numbers that are finite and complete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plap.data.tables.table_file import Table
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SLICE = 1 << 24
+
+
+def read_identifiers(table: Table, column: str) -> pl.Series:
+    """Return a column of ids as Int64 if every one is an integer written as Python would, else as text.
+
+    ``007`` is text, and so stays apart from ``7``.
+    """
+    import polars as pl  # noqa: PLC0415
+
+    ids = table.column(column)
+    if ids.null_count():
+        table.fail(int(ids.is_null().arg_max() or 0), column, "the id of a node is missing")
+    if ids.dtype.is_integer():
+        number = ids.cast(pl.Int64, strict=False)
+        return ids.cast(pl.String) if number.null_count() else number
+    if ids.dtype != pl.String:
+        table.fail(0, column, f"ids must be text or whole numbers, not {ids.dtype}")
+    # One look at the first spares names such as user17 the whole column.
+    if ids.len() and ids.head(1).cast(pl.Int64, strict=False).null_count():
+        return ids
+    number = ids.cast(pl.Int64, strict=False)
+    if number.null_count() or not (number.cast(pl.String) == ids).all():
+        return ids
+    return number
+
+
+def same_kind(*columns: pl.Series) -> tuple[pl.Series, ...]:
+    """Turn integers into text unless all columns hold integers."""
+    import polars as pl  # noqa: PLC0415
+
+    if all(column.dtype == pl.Int64 for column in columns):
+        return columns
+    return tuple(column.cast(pl.String) for column in columns)
+
+
+def distinct(*columns: pl.Series) -> pl.Series:
+    """All ids of some columns of one kind, each once, ascending."""
+    import polars as pl  # noqa: PLC0415
+
+    low, span = _span(*columns)
+    if columns[0].dtype == pl.Int64 and span <= _table_limit(sum(column.len() for column in columns)):
+        there = np.zeros(span, dtype=np.bool_)
+        for column in columns:
+            for part in _slices(column):
+                there[part.to_numpy() - low] = True
+        return pl.Series(np.flatnonzero(there) + low)
+    return pl.concat([column.rename("id").unique() for column in columns]).unique().sort()
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Where each id stands in a column of distinct ids.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> Numbering(pl.Series(["b", "a"])).of(pl.Series(["a", "a", "z", "b"]))
+    array([ 1,  1, -1,  0], dtype=int32)
+    """
+
+    ids: pl.Series
+    _low: int = field(init=False)
+    _table: NDArray[np.int32] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        import polars as pl  # noqa: PLC0415
+
+        low, span = _span(self.ids)
+        table = None
+        if self.ids.dtype == pl.Int64 and span <= _table_limit(self.ids.len()):
+            table = np.full(span, -1, dtype=np.int32)
+            table[self.ids.to_numpy() - low] = np.arange(self.ids.len(), dtype=np.int32)
+        object.__setattr__(self, "_low", low)
+        object.__setattr__(self, "_table", table)
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether the ids are 0..N-1 in this order."""
+        table = self._table
+        if table is None or self._low != 0:
+            return False
+        return bool((table == np.arange(table.size, dtype=np.int32)).all())
+
+    def of(self, ids: pl.Series) -> NDArray[np.int32]:
+        """Number of each id, -1 where it is unknown."""
+        numbers = np.empty(ids.len(), dtype=np.int32)
+        start = 0
+        for part in _slices(ids):
+            found = self._by_join(part) if self._table is None else self._by_table(part.to_numpy())
+            numbers[start : start + part.len()] = found
+            start += part.len()
+        return numbers
+
+    def _by_table(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
+        assert self._table is not None
+        size = self._table.size
+        if size == 0:
+            return np.full(ids.size, -1, dtype=np.int32)
+        offset = ids - self._low
+        inside = (ids >= self._low) & (ids <= self._low + (size - 1))
+        if inside.all():
+            return self._table[offset]
+        return np.where(inside, self._table[np.where(inside, offset, 0)], np.int32(-1))
+
+    def _by_join(self, ids: pl.Series) -> NDArray[np.int32]:
+        import polars as pl  # noqa: PLC0415
+
+        known = pl.DataFrame({"id": self.ids, "number": np.arange(self.ids.len(), dtype=np.int32)})
+        asked = pl.DataFrame({"id": ids})
+        joined = asked.join(known, on="id", how="left", maintain_order="left")
+        numbers: NDArray[np.int32] = joined["number"].fill_null(-1).to_numpy()
+        return numbers
+
+
+def _slices(column: pl.Series) -> Iterator[pl.Series]:
+    """Parts that bound what a step takes beside the column itself."""
+    return (column.slice(start, _SLICE) for start in range(0, column.len(), _SLICE))
+
+
+def _span(*columns: pl.Series) -> tuple[int, int]:
+    """Smallest integer, and how many there are from it to the largest."""
+    import polars as pl  # noqa: PLC0415
+
+    filled = [column for column in columns if column.len() and column.dtype == pl.Int64]
+    if not filled:
+        return 0, 0
+    low = min(int(column.min()) for column in filled)  # type: ignore[arg-type]
+    return low, max(int(column.max()) for column in filled) - low + 1  # type: ignore[arg-type]
+
+
+def _table_limit(count: int) -> int:
+    """Up to which span a table indexed by id is smaller than a hash of the ids."""
+    return 8 * count + (1 << 16)
+
+
+VECTOR_NAMES = ("features", "x", "vector", "embedding")
+"""A text column of this name may hold a vector in each cell: ``0.5 1 2``, ``0.5;1;2`` or ``[0.5, 1, 2]``."""
+
+
+def is_numeric(column: pl.Series) -> bool:
+    """Whether a column is meant as numbers: its type says so, or at least half of its filled cells do."""
+    import polars as pl  # noqa: PLC0415
+
+    if column.dtype != pl.String:
+        return column.dtype.is_numeric() or column.dtype == pl.Boolean
+    filled = column.len() - column.null_count()
+    numbers = filled - (column.cast(pl.Float64, strict=False).null_count() - column.null_count())
+    return filled > 0 and 2 * numbers >= filled
+
+
+def is_vector(column: pl.Series) -> bool:
+    """Whether each cell holds several numbers."""
+    import polars as pl  # noqa: PLC0415
+
+    if isinstance(column.dtype, pl.List | pl.Array):
+        inner = column.dtype.inner
+        return isinstance(inner, type | pl.DataType) and inner.is_numeric()
+    return (
+        column.dtype == pl.String and column.name.strip().lower() in VECTOR_NAMES and not is_numeric(column)
+    )
+
+
+def numbers(table: Table, column: pl.Series) -> NDArray[np.float32]:
+    """Return a column as float32, refusing the first cell that is empty, text, NaN or infinite."""
+    import polars as pl  # noqa: PLC0415
+
+    if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
+        table.fail(0, column.name, f"holds {column.dtype}, and must hold numbers")
+    values = column.cast(pl.Float64, strict=False)
+    single: NDArray[np.float32] = _to_single(values.to_numpy())
+    if not np.isfinite(single).all():
+        row = int(np.argmin(np.isfinite(single)))
+        table.fail(row, column.name, _wrong(column[row], values[row]))
+    return single
+
+
+def vectors(table: Table, column: pl.Series) -> NDArray[np.float32]:
+    """Return a column of equally long vectors as float32 [rows, length]."""
+    import polars as pl  # noqa: PLC0415
+
+    if column.dtype == pl.String:
+        column = column.str.strip_chars("[]() ,;").str.replace_all(r"[\s,;]+", " ").str.split(" ")
+    lists = column.cast(pl.List(pl.String if column.dtype == pl.List(pl.String) else pl.Float64))
+    if lists.null_count():
+        table.fail(int(lists.is_null().arg_max() or 0), column.name, "the vector is missing")
+    lengths = lists.list.len().to_numpy()
+    if not (lengths == lengths[0]).all():
+        row = int(np.argmax(lengths != lengths[0]))
+        table.fail(row, column.name, f"{lengths[row]} numbers, but the first row has {lengths[0]}")
+    if lengths[0] == 0:
+        table.fail(0, column.name, "the vector is empty")
+    cells = lists.explode()
+    values = cells.cast(pl.Float64, strict=False)
+    single = _to_single(values.to_numpy())
+    if not np.isfinite(single).all():
+        at = int(np.argmin(np.isfinite(single)))
+        table.fail(at // int(lengths[0]), column.name, _wrong(cells[at], values[at]))
+    return single.reshape(-1, int(lengths[0]))
+
+
+def _to_single(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        return values.astype(np.float32)
+
+
+def _wrong(cell: object, value: float | None) -> str:
+    """Why a cell is no number that float32 can hold."""
+    if cell is None:
+        return "a number is missing"
+    if value is None:
+        return f"{cell!r} is not a number"
+    return f"{cell} is too large" if np.isfinite(value) else f"{cell} is not a finite number"

@@ -1,0 +1,123 @@
+"""A user's own graph from tables: a folder, or one file of edges and one of nodes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from plap.data.dataset import GraphData
+from plap.data.tables.assembly import assemble
+from plap.data.tables.nodes_and_edges import read_edges, read_nodes
+from plap.data.tables.table_file import SUFFIXES, open_table
+from plap.errors import InputError
+from plap.graph import Symmetrize
+
+PathLike = str | os.PathLike[str]
+
+
+def load_folder(path: PathLike, *, symmetrize: Symmetrize = "max", lone_classes: bool = False) -> GraphData:
+    """Load a folder that holds ``edges`` and, optionally, ``nodes``; see :func:`load_tables`.
+
+    Each may end in ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz`` or ``.parquet``; two files of one name are
+    refused, because nothing says which is meant.
+    """
+    folder = Path(path)
+    if not folder.exists():
+        raise InputError(f"{folder}: there is no such folder")
+    if not folder.is_dir():
+        raise InputError(f"{folder}: this is not a folder")
+    edges = only_table(folder, "edges")
+    if edges is None:
+        raise InputError(f"{folder}: the folder has no edges{' or edges'.join(SUFFIXES)}")
+    return load_tables(
+        edges, only_table(folder, "nodes"), name=folder.resolve().name, symmetrize=symmetrize,
+        lone_classes=lone_classes,
+    )  # fmt: skip
+
+
+def load_tables(
+    edges: PathLike,
+    nodes: PathLike | None = None,
+    *,
+    name: str | None = None,
+    symmetrize: Symmetrize = "max",
+    lone_classes: bool = False,
+) -> GraphData:
+    r"""Load a graph from a table of edges and, optionally, one of nodes.
+
+    Parameters
+    ----------
+    edges : path
+        CSV, TSV (both gzip or not, with a header, UTF-8) or Parquet. Columns, in upper or lower case:
+        ``source`` (``src``, ``from``), ``target`` (``dst``, ``to``), optionally ``weight`` (``w``); where
+        several of these are present the first named here counts. Other columns are not read.
+    nodes : path, optional
+        Columns ``id`` (``node``, ``node_id``), optionally ``label`` (``class``; empty: unknown) or, for
+        several labels a node, ``label:a``, ``label:b`` and so on of 0 and 1, and features: the remaining
+        numeric columns, or one column of vectors (a Parquet list, or a text column
+        named ``features``, ``x``, ``vector`` or ``embedding``). Nodes without edges stay. Without this file
+        the nodes are what the edges name, in ascending order.
+    name : str, optional
+        What the graph is called; the name of the file of edges if not given.
+    symmetrize : {"max", "mean", "sum", "error"}
+        See :meth:`plap.Graph.from_edge_index`.
+    lone_classes : bool
+        Whether a class may have one node only, because others have it in another graph.
+
+    Returns
+    -------
+    GraphData
+        Ids may be any text or integers; ``node_ids`` has them unless they are 0..N-1 in this order. A
+        graph without features gets structural ones, see
+        :func:`plap.data.tables.assembly.structural_features`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> scratch = tempfile.TemporaryDirectory()
+    >>> folder = pathlib.Path(scratch.name)
+    >>> _ = (folder / "edges.csv").write_text("source,target\nann,bob\nbob,cy\n")
+    >>> _ = (folder / "nodes.csv").write_text("id,label,age\nann,a,30\nbob,,40\ncy,a,50\n")
+    >>> data = load_folder(folder)
+    >>> data.graph, data.y.tolist(), data.x.tolist()
+    (Graph(3 nodes, 2 edges, unweighted, made undirected), [0, -1, 0], [[30.0], [40.0], [50.0]])
+    """
+    edge_table = open_table(edges)
+    node_table = None if nodes is None else open_table(nodes)
+    found = None if node_table is None else read_nodes(node_table, lone_classes=lone_classes)
+    read = read_edges(edge_table, None if found is None else found.ids, nodes)
+    paths = [edge_table.path] + ([] if node_table is None else [node_table.path])
+    ids = read.nodes.ids
+    node_ids = () if read.nodes.is_trivial else tuple(ids.to_list())
+    return assemble(
+        name=name or edge_table.path.name.split(".")[0],
+        source=str(edge_table.path),
+        files={path.name: _sha256(path) for path in paths},
+        edge_index=torch.from_numpy(read.index),
+        weight=None if read.weight is None else torch.from_numpy(read.weight),
+        num_nodes=ids.len(),
+        x=None if found is None or found.x is None else torch.from_numpy(np.ascontiguousarray(found.x)),
+        y=None if found is None else torch.from_numpy(found.y),
+        class_names=() if found is None else found.class_names,
+        feature_names=None if found is None else found.feature_names,
+        node_ids=node_ids,
+        notes=() if found is None else found.notes,
+        symmetrize=symmetrize,
+    )
+
+
+def only_table(folder: Path, stem: str) -> Path | None:
+    """The one table called ``stem``, None if there is none."""
+    found = [folder / (stem + suffix) for suffix in SUFFIXES if (folder / (stem + suffix)).exists()]
+    if len(found) > 1:
+        raise InputError(f"{folder}: both {found[0].name} and {found[1].name} are there, and one must go")
+    return found[0] if found else None
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
