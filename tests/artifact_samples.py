@@ -13,8 +13,15 @@ import numpy as np
 import polars
 import torch
 
-from plap.artifacts import Predictions, ResultFiles, SavedModel, load_metrics, load_model, write_result
 from plap.data.tasks import Multiclass
+from plap.fitting.artifacts import (
+    Predictions,
+    ResultFiles,
+    SavedModel,
+    load_metrics,
+    load_model,
+    write_result,
+)
 
 NODES = 300
 TASK = Multiclass(("cat", "dog", "élan"))

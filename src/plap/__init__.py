@@ -1,5 +1,6 @@
 """p-Laplacian message passing for graphs whose edges may lie."""
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from plap import data
@@ -11,13 +12,15 @@ from plap.propagation import aggregation_weights, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
-    from plap import insight, minibatch, nn, parts, spectral, training
-    from plap.estimator import PGNNClassifier
+    from plap import insight, minibatch, models, nn, parts, spectral, training
+    from plap.fitting import FitResult, fit
+    from plap.fitting.estimator import PGNNClassifier
     from plap.label_propagation import PLaplacianLabelPropagation
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "FitResult",
     "Graph",
     "GraphInfo",
     "InputError",
@@ -30,10 +33,12 @@ __all__ = [
     "data",
     "divergence",
     "energy",
+    "fit",
     "gradient",
     "insight",
     "memory_needed",
     "minibatch",
+    "models",
     "nn",
     "objective",
     "p_laplacian",
@@ -45,14 +50,20 @@ __all__ = [
 ]
 
 
+_LAZY = {
+    **dict.fromkeys(("insight", "minibatch", "models", "nn", "parts", "spectral", "training"), ""),
+    "FitResult": "plap.fitting",
+    "PGNNClassifier": "plap.fitting.estimator",
+    "PLaplacianLabelPropagation": "plap.label_propagation",
+    "fit": "plap.fitting",
+}
+"""Where a name is defined; the empty string stands for a module of plap of that name."""
+
+
 def __getattr__(name: str) -> Any:
     """Import what needs Numba, PyTorch's compiler or scikit-learn, a second each, only when asked for."""
-    import importlib  # noqa: PLC0415
-
-    if name in ("insight", "minibatch", "nn", "parts", "spectral", "training"):
+    if name not in _LAZY:
+        raise AttributeError(f"module 'plap' has no attribute {name!r}")
+    if not _LAZY[name]:
         return importlib.import_module(f"plap.{name}")
-    if name == "PGNNClassifier":
-        return importlib.import_module("plap.estimator").PGNNClassifier
-    if name == "PLaplacianLabelPropagation":
-        return importlib.import_module("plap.label_propagation").PLaplacianLabelPropagation
-    raise AttributeError(f"module 'plap' has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)

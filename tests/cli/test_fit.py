@@ -18,7 +18,7 @@ import pytest
 
 import plap
 from command import run
-from plap.artifacts import load_metrics, load_model
+from plap.fitting.artifacts import load_metrics, load_model
 
 SMALL = ["--budget", "300", "--seeds", "2", "--max-epochs", "30", "--quiet"]
 

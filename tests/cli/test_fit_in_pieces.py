@@ -16,8 +16,8 @@ from torch_geometric.loader import DataLoader
 import dying_command
 import plap
 from command import run
-from plap.artifacts import load_metrics, load_model
 from plap.data.tables.collections import load_collection
+from plap.fitting.artifacts import load_metrics, load_model
 from plap.minibatch import pyg_graphs
 from plap.training import RunConfig, build_module
 from torchrun import torchrun

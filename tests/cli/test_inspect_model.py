@@ -14,7 +14,7 @@ import torch
 
 import command
 import plap
-from plap.artifacts import load_model
+from plap.fitting.artifacts import load_model
 from plap.insight import edge_trust, load_members
 from plap.training import RunConfig
 

@@ -14,6 +14,7 @@ import typer
 import plap
 from plap.cli.output import check_writable, write_atomically
 from plap.errors import InputError
+from plap.reporting.terminal import make_console, text_table
 
 bench_app = typer.Typer(help="Measure plap on this machine.", no_args_is_help=True)
 
@@ -93,7 +94,6 @@ def _benchmark(name: str) -> ModuleType:
 
 
 def _show(result: dict[str, Any]) -> None:
-    from plap.reporting.terminal import make_console, text_table  # noqa: PLC0415
 
     console = make_console()
     for title, value in result.items():

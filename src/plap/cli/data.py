@@ -9,8 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from plap.data.benchmarks.files import holding_folder, missing_sentence, search_folders, verify_benchmark
+from plap.data.benchmarks.registry import BENCHMARKS, find
+from plap.errors import InputError
+from plap.reporting.terminal import make_console, text_table
+
 data_app = typer.Typer(
-    help="The benchmarks: which there are, which are here, whether their files are sound.",
+    help="The benchmark data sets and their files.",
     no_args_is_help=True,
 )
 
@@ -23,9 +28,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 @data_app.command("list")
 def list_benchmarks(root: Root = None, as_json: Json = False) -> None:
     """Show every benchmark, its size and whether its files are here."""
-    from plap.data.benchmarks.files import holding_folder, search_folders  # noqa: PLC0415
-    from plap.data.benchmarks.registry import BENCHMARKS  # noqa: PLC0415
-
     rows: list[dict[str, Any]] = []
     for benchmark in BENCHMARKS.values():
         folder = holding_folder(benchmark, root)
@@ -54,14 +56,6 @@ def verify_files(
     as_json: Json = False,
 ) -> None:
     """Check files against the SHA-256 of the published ones; exit code 2 if one differs."""
-    from plap.data.benchmarks.files import (  # noqa: PLC0415
-        missing_sentence,
-        search_folders,
-        verify_benchmark,
-    )
-    from plap.data.benchmarks.registry import BENCHMARKS, find  # noqa: PLC0415
-    from plap.errors import InputError  # noqa: PLC0415
-
     benchmarks = list(BENCHMARKS.values()) if name is None else [find(name)]
     results = [verify_benchmark(benchmark, root) for benchmark in benchmarks]
     if as_json:
@@ -88,6 +82,5 @@ def verify_files(
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    from plap.reporting.terminal import make_console, text_table  # noqa: PLC0415
 
     make_console().print(text_table(columns, rows, title=title, left=("name", "status", "folder")))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from plap.cli.fit import JsonOption, OutOption, QuietOption, check_place, run
+from plap.cli.arguments import JsonOption, OutOption, QuietOption
+from plap.cli.fit import check_place, run
+from plap.data import csbm, perturb_edges, split
+from plap.fitting import FitSettings
 
 
 def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Fit a noisy heterophilic graph and compare pGNN with MLP, GCN and label propagation."""
-    from dataclasses import replace  # noqa: PLC0415
-
-    from plap.data import csbm, perturb_edges, split  # noqa: PLC0415
-    from plap.fitting.settings import FitSettings  # noqa: PLC0415
-
+    """Fit a noisy heterophilic graph and compare pGNN with its rivals."""
     check_place(out)
     clean = csbm(phi=-0.75, n=2000, f=200, seed=7)
     noisy = perturb_edges(clean.graph, 0.15, seed=7)

@@ -8,19 +8,13 @@ from typing import Annotated
 
 import typer
 
+from plap.cli.arguments import JsonOption, NodesOption, RootOption
+from plap.cli.inspect_model import inspect_model, is_model
+from plap.cli.output import check_writable, write_atomically
+from plap.data.inspection import inspect_graph
+from plap.data.resolve import open_graph
 from plap.errors import InputError
-
-GraphArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="GRAPH",
-        help="A folder with edges and nodes (.csv, .tsv, .parquet), an .npz, a file of edges, a benchmark.",
-    ),
-]
-NodesOption = Annotated[Path | None, typer.Option(help="Table of nodes, if GRAPH is a table of edges.")]
-RootOption = Annotated[
-    Path | None, typer.Option(help="Data folder to look in before $PLAP_DATA and the user's cache.")
-]
+from plap.reporting.inspection_terminal import show_graph
 
 
 def inspect(
@@ -34,11 +28,11 @@ def inspect(
     ],
     nodes: NodesOption = None,
     root: RootOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    as_json: JsonOption = False,
     png: Annotated[Path | None, typer.Option(help="Draw the distributions into this file.")] = None,
     of: Annotated[
         str | None,
-        typer.Option("--graph", help="With OUT: the graph, where its name alone does not bring it."),
+        typer.Option("--graph", help="With OUT: the graph, if it cannot be found by its name alone."),
     ] = None,
     edges_out: Annotated[
         Path | None, typer.Option(help="With OUT: file for the edges, least trusted first, .csv or .parquet.")
@@ -47,13 +41,7 @@ def inspect(
         Path | None, typer.Option(help="With OUT: file for what the neighbours do to each node.")
     ] = None,
 ) -> None:
-    """Say what a graph is like and whether its edges can help; or what a fitted model learned about them."""
-    from plap.cli.inspect_model import inspect_model, is_model  # noqa: PLC0415
-    from plap.cli.output import check_writable, write_atomically  # noqa: PLC0415
-    from plap.data.inspection import inspect_graph  # noqa: PLC0415
-    from plap.data.resolve import open_graph  # noqa: PLC0415
-    from plap.reporting.inspection_terminal import show_graph  # noqa: PLC0415
-
+    """Describe a graph and say whether its edges can help; or what a fitted model learned about them."""
     if png is not None:
         check_writable(png, "--png")
     if is_model(Path(graph)):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars
+import torch
 
 from plap.cli.output import check_writable, write_atomically
+from plap.data.dataset import GraphData
+from plap.data.resolve import open_graph
 from plap.errors import InputError
-
-if TYPE_CHECKING:
-    import polars
-    import torch
-
-    from plap.artifacts import SavedModel
-    from plap.data.dataset import GraphData
-    from plap.insight.learned import Learned
+from plap.fitting.artifacts import SavedModel, load_metrics, load_model
+from plap.insight import load_members
+from plap.insight.learned import Learned, what_was_learned
+from plap.reporting.inspection_terminal import show_learned
+from plap.training import RunConfig
 
 _ROWS = 10
 
@@ -37,9 +40,6 @@ def inspect_model(
     nodes_out: Path | None,
 ) -> None:
     """Say what a fitted model learned; write its edges, ranked by trust, and its nodes."""
-    from plap.artifacts import load_model  # noqa: PLC0415
-    from plap.reporting.inspection_terminal import show_learned  # noqa: PLC0415
-
     tables = {"--edges-out": edges_out, "--nodes-out": nodes_out}
     for flag, path in tables.items():
         if path is not None:
@@ -74,9 +74,6 @@ def check_table(path: Path, flag: str) -> None:
 
 def _open(out: Path, graph: str | None, *, nodes: Path | None, root: Path | None) -> GraphData:
     """The graph that was named, or the one that the model was fitted on if its name alone can bring it."""
-    from plap.artifacts import load_metrics  # noqa: PLC0415
-    from plap.data.resolve import open_graph  # noqa: PLC0415
-
     if graph is not None:
         return open_graph(graph, nodes=nodes, root=root)
     name = str(load_metrics(out).get("graph", ""))
@@ -87,9 +84,6 @@ def _open(out: Path, graph: str | None, *, nodes: Path | None, root: Path | None
 
 
 def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
-    from plap.insight import load_members  # noqa: PLC0415
-    from plap.insight.learned import what_was_learned  # noqa: PLC0415
-    from plap.training import RunConfig  # noqa: PLC0415
 
     file.check_features(data.x.shape[1], data.feature_names)
     config = RunConfig.from_dict(dict(file.config))
@@ -102,9 +96,6 @@ def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
 
 def _held_out(out: Path) -> torch.Tensor:
     """The nodes whose labels were looked at only when the model was finished."""
-    import polars  # noqa: PLC0415
-    import torch  # noqa: PLC0415
-
     path = out / "predictions.parquet"
     try:
         role = polars.read_parquet(path, columns=["role"])["role"]
@@ -127,7 +118,6 @@ def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:
 
 
 def _encoded(table: polars.DataFrame, suffix: str) -> bytes:
-    from io import BytesIO  # noqa: PLC0415
 
     if suffix == ".csv":
         return table.write_csv(float_precision=6).encode()

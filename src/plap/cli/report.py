@@ -8,28 +8,28 @@ from typing import Annotated
 
 import typer
 
+from plap.data.metrics import METRICS
+from plap.errors import InputError
+from plap.fitting.artifacts import load_metrics
+from plap.reporting.terminal import make_console, print_line, text_table
+
 
 def report(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder that plap fit wrote.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
     """Show the scores of a finished fit and where its page is."""
-    from plap.artifacts import load_metrics  # noqa: PLC0415
-    from plap.errors import InputError  # noqa: PLC0415
-    from plap.reporting.terminal import make_console, print_line, text_table  # noqa: PLC0415
-
     metrics = load_metrics(out)
     if as_json:
         print(json.dumps(metrics, indent=1))
         return
     try:
-        rows = [
-            (m["name"], m["uses"], f"{100 * m.get('accuracy', m.get('micro_f1')):.1f}")
-            for m in metrics["methods"]
-        ]
+        name = metrics["metric"]
+        rows = [(m["name"], m["uses"], f"{100 * m['scores'][name]:.1f}") for m in metrics["methods"]]
+        metric = METRICS[name].label
         title = f"{metrics['graph']}: {metrics['split']['sizes'][2]} held-out nodes"
     except (KeyError, TypeError, IndexError, AttributeError):
         raise InputError(f"{out / 'metrics.json'} was not written by this version of plap") from None
     console = make_console()
-    console.print(text_table(("method", "uses", "score %"), rows, title=title, left=("method", "uses")))
+    console.print(text_table(("method", "uses", f"{metric} %"), rows, title=title, left=("method", "uses")))
     print_line(console, f"Page: {out / 'report.html'}", wrap=False)

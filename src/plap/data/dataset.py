@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+import scipy.sparse
 import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from plap.data.tasks import Task
 from plap.graph import Graph
-from plap.sparse import select_rows
+from plap.sparse import scipy_from_tensor, select_rows
+
+Features: TypeAlias = "Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix"
+
+_ROWS_AT_A_TIME = 4096
+"""Rows of features that are digested at a time."""
 
 
 @dataclass(frozen=True)
@@ -176,3 +184,33 @@ def _restrict(data: GraphData, nodes: Tensor) -> GraphData:
 
 def _rows(splits: FixedSplits, nodes: Tensor) -> FixedSplits:
     return FixedSplits(splits.train[nodes], splits.val[nodes], splits.test[nodes])
+
+
+def features_digest(features: Features) -> str:
+    """SHA-256 over the shape and the non-zero float32 values: equal features, dense or sparse, agree.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[0.0, 2.0], [1.0, 0.0]])
+    >>> features_digest(x) == features_digest(x.to_sparse_csr())
+    True
+    """
+    matrix = _sliceable(features)
+    sha = hashlib.sha256(f"plap.features/1 {matrix.shape[0]} {matrix.shape[1]}".encode())
+    for start in range(0, matrix.shape[0], _ROWS_AT_A_TIME):
+        part = scipy.sparse.csr_array(matrix[start : start + _ROWS_AT_A_TIME]).astype(np.float32)
+        part.sum_duplicates()
+        part.eliminate_zeros()
+        for values, dtype in ((part.indptr, "<i8"), (part.indices, "<i8"), (part.data, "<f4")):
+            sha.update(np.ascontiguousarray(values, dtype=dtype).tobytes())
+    return sha.hexdigest()
+
+
+def _sliceable(features: Features) -> np.ndarray | scipy.sparse.csr_array:
+    """Something whose rows can be cut out."""
+    if not isinstance(features, Tensor):
+        return scipy.sparse.csr_array(features)
+    features = features.detach().cpu()
+    if features.layout == torch.strided:
+        return features.numpy()
+    return scipy_from_tensor(features)

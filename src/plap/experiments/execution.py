@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.artifacts.digests import features_digest
 from plap.data import GraphData, Split
+from plap.data.dataset import features_digest
 from plap.errors import InputError
 from plap.experiments.model_files import load_model_file
 from plap.experiments.protocol import find_protocol

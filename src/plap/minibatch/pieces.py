@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from plap.artifacts import features_digest
 from plap.checks import check_integer
+from plap.data.dataset import features_digest
 from plap.data.tasks import training_task
 from plap.errors import InputError
 from plap.graph import Graph

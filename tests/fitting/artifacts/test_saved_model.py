@@ -12,10 +12,10 @@ import torch
 
 import plap
 from artifact_samples import model, result
-from plap.artifacts import load_metrics, load_model, write_result
-from plap.artifacts.saved_model import SavedModel
 from plap.data.tasks import Multiclass
 from plap.errors import InputError
+from plap.fitting.artifacts import load_metrics, load_model, write_result
+from plap.fitting.artifacts.saved_model import SavedModel
 
 
 @pytest.fixture

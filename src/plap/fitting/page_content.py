@@ -1,19 +1,18 @@
-"""From a comparison to what is written: the table, the model, the metrics, the page."""
+"""From a comparison to what its page and the terminal show."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from plap.artifacts import Predictions, ResultFiles, SavedModel, features_digest
-from plap.artifacts.saved_model import current_versions
+from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison, Method
-from plap.fitting.edge_trust import edge_trust
+from plap.fitting.search import searched_values
+from plap.insight.edge_trust import can_be_judged, edge_trust
+from plap.insight.members import members_of
 from plap.models import find_model
 from plap.reporting.fit_content import (
     ClassRow,
@@ -27,104 +26,13 @@ from plap.reporting.fit_content import (
     TrialRow,
     finding,
 )
-from plap.reporting.fit_page import fit_page
-from plap.training import RunConfig
 
 _ROWS = 20
 
 
-def searched_values(config: RunConfig) -> dict[str, Any]:
-    """The fields that a search of this model may choose, by name."""
-    return {name: config.value(name) for name in find_model(config.model).search_grid}
-
-
-def make_result(comparison: Comparison, report: FitReport) -> ResultFiles:
-    """Everything that ``plap fit`` leaves behind."""
-    return ResultFiles(
-        predictions(comparison), saved_model(comparison), metrics(comparison), fit_page(report)
-    )
-
-
-def predictions(comparison: Comparison) -> Predictions:
-    """One row per node."""
-    data, split = comparison.data, comparison.split
-    roles = np.full(data.graph.num_nodes, "unlabelled", dtype=object)
-    for name in ("train", "val", "test"):
-        roles[getattr(split, name).numpy()] = name
-    return Predictions(
-        data.node_ids, data.task, comparison.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
-    )
-
-
-def saved_model(comparison: Comparison) -> SavedModel:
-    """The ensemble, and what it was made for."""
-    data, fitted = comparison.data, comparison.model.fitted
-    assert fitted is not None
-    return SavedModel(
-        config=fitted.config.to_dict(),
-        states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
-        task=data.task,
-        num_features=data.x.shape[1],
-        feature_names=data.feature_names,
-        graph_digest=data.graph.digest,
-        features_digest=features_digest(data.x),
-    )
-
-
-def metrics(comparison: Comparison) -> dict[str, Any]:
-    """Numbers for a program to read."""
-    data, split, fitted = comparison.data, comparison.split, comparison.model.fitted
-    assert fitted is not None
-    return {
-        "graph": data.name,
-        "nodes": data.graph.num_nodes,
-        "edges": data.graph.num_edges,
-        "files": data.provenance.files,
-        "notes": data.notes,
-        "split": {
-            "kind": split.kind,
-            "seed": split.seed,
-            "index": split.index,
-            "rates": split.rates,
-            "sizes": split.sizes,
-            "digest": split.digest,
-        },
-        "settings": asdict(comparison.settings),
-        "threads": torch.get_num_threads(),
-        "methods": [
-            {"name": m.name, "uses": m.uses, **m.scores, "interval": m.interval, "seconds": m.seconds}
-            for m in comparison.methods
-        ],
-        "config": fitted.config.to_dict(),
-        "members": [
-            {
-                "seed": run.config.seed,
-                "epochs": run.epochs,
-                "best_epoch": run.best_epoch,
-                "val_score": run.val_score,
-            }
-            for run in fitted.ensemble.runs
-        ],
-        "trials": [
-            {
-                **searched_values(t.config),
-                "seed": t.config.seed,
-                "rung": t.rung,
-                "epochs": t.epochs,
-                "val_score": t.val_score,
-            }
-            for t in fitted.trials
-        ],
-        "interrupted": comparison.interrupted,
-        "versions": current_versions(),
-    }
-
-
-def page(comparison: Comparison) -> FitReport:
+def page_content(comparison: Comparison) -> FitReport:
     """What the page and the terminal show."""
-    data, model = comparison.data, comparison.model
-    fitted = model.fitted
-    assert fitted is not None
+    data, fitted = comparison.data, comparison.fitted
     metric = data.task.metric
     scores = [_score(comparison, method, metric.name) for method in comparison.methods]
     said = metric.label
@@ -207,8 +115,7 @@ def _per_class(comparison: Comparison) -> list[ClassRow]:
 
 
 def _trials(comparison: Comparison) -> list[TrialRow]:
-    fitted = comparison.model.fitted
-    assert fitted is not None
+    fitted = comparison.fitted
     chosen = searched_values(fitted.config)
     rows = []
     for trial in sorted(fitted.trials, key=lambda t: (t.rung, t.val_score), reverse=True):
@@ -239,13 +146,13 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
 
 def _doubted(comparison: Comparison) -> list[EdgeRow]:
     data, names = comparison.data, comparison.data.class_names
-    fitted = comparison.model.fitted
-    assert fitted is not None
-    trust = edge_trust(fitted, data.graph, data.x, data.num_classes)
-    if trust is None:
+    fitted = comparison.fitted
+    if find_model(fitted.config.model).pair_states is None or not can_be_judged(data.graph):
         return []
+    members = members_of(fitted.ensemble.runs, data.x.shape[1], data.num_classes)
+    trust = edge_trust(members, data.x, data.graph, seed=fitted.config.seed)
     source, target = data.graph.edge_index
-    once = (source < target).nonzero().squeeze(1)
+    once = data.graph.edges_once()
     said = comparison.model.probabilities.argmax(1)
     rows = []
     for entry in once[trust[once].argsort()[:_ROWS]].tolist():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse
@@ -13,12 +13,15 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from plap.artifacts import SavedModel, features_digest, load_model
+from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
 from plap.data.splits import HoldOut, hold_out
 from plap.data.tasks import Multiclass
 from plap.errors import InputError
-from plap.fitting.models import Tune, fit_model, member_probabilities
+from plap.fitting.artifacts import SavedModel, load_model
+from plap.fitting.prediction import member_probabilities
+from plap.fitting.search import fit_model
+from plap.fitting.settings import FitSettings
 from plap.graph import Graph, check_graph
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
@@ -88,7 +91,7 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dropout: float | None = None,
         weight_decay: float | None = None,
         hidden: int = 16,
-        tune: Tune = "auto",
+        tune: Literal["auto"] | None = "auto",
         budget: Any = "auto",
         seeds: int = 8,
         validation: float = 0.25,
@@ -138,19 +141,15 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"y has {codes.size} labels but graph has {graph.num_nodes} nodes")
         labels = torch.from_numpy(codes)
         sets = self._sets(labels, train, val)
-        base = RunConfig(
-            hidden=self.hidden,
-            seed=self.seed,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            stop_by=self.stop_by,
-        )
-        fitted = fit_model(
-            graph, features, labels, sets, base,
-            fixed={name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not None},
-            search=self.tune == "auto", budget=self.budget, seeds=self.seeds,
-            num_classes=max(2, classes.size), memory_budget=self.memory_budget, progress=progress,
+        fixed = {name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not None}
+        settings = FitSettings(
+            fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
+            max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
+            memory_budget=self.memory_budget,
         )  # fmt: skip
+        fitted = fit_model(
+            graph, features, labels, sets, settings, num_classes=max(2, classes.size), progress=progress
+        )
         self.classes_, self.config_, self.trials_ = classes, fitted.config, fitted.trials
         self.n_features_in_ = features.shape[1]
         runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]

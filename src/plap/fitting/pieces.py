@@ -14,9 +14,8 @@ from torch import Tensor
 from plap.data.dataset import GraphData
 from plap.data.splits import Split
 from plap.errors import InputError
-from plap.fitting.comparison import Announce, Comparison, compare
-from plap.fitting.models import Fitted, checked
-from plap.fitting.settings import FitSettings, PieceSettings
+from plap.fitting.search import Fitted, checked
+from plap.fitting.settings import MODEL, FitSettings, PieceSettings
 from plap.minibatch import Checkpoint, Pieces, Ranks, checkpoints, train_in_pieces
 from plap.minibatch.evaluation import check_place_of_evaluation
 from plap.minibatch.launcher import restart_count, run_id
@@ -45,10 +44,10 @@ class TrainInPieces:
 
     def __call__(self, key: str, progress: Report | None) -> Fitted:
         """Train the model of this name."""
-        config = _config(self.settings, key)
+        config, seeds = self.settings.config(key), self.settings.members
         runs = []
-        for k in range(self.settings.seeds):
-            report = _part(progress, k, self.settings.seeds)
+        for k in range(seeds):
+            report = _part(progress, k, seeds)
             runs.append(self._run(config.with_values(seed=config.seed + k), report))
             if runs[-1].interrupted:
                 break
@@ -65,43 +64,34 @@ class TrainInPieces:
         )  # fmt: skip
 
 
-def compare_in_pieces(
-    data: GraphData,
-    split: Split,
-    settings: FitSettings,
-    ranks: Ranks,
-    folder: Path,
-    announce: Announce | None = None,
-) -> Comparison:
-    """Train the model and its rivals as ``settings.pieces`` says, without a search.
+def prepare_pieces(
+    data: GraphData, split: Split, settings: FitSettings, ranks: Ranks, folder: Path
+) -> TrainInPieces:
+    """Cut the graph as ``settings.pieces`` says, and decide whether to go on from checkpoints.
 
-    Every rank calls this function with equal arguments. Label propagation, which takes the whole graph, is
-    left to the first, and so is the decision whether to go on from checkpoints: because ``settings.pieces``
-    says so, or because torchrun has started the same training anew. If not, what an earlier one left is
-    removed, last of all that comes before training: a call that is refused costs nobody a checkpoint.
+    Every rank calls this function with equal arguments. The first decides for all whether to resume: because
+    ``settings.pieces`` says so, or because torchrun has restarted the same training. If not, what an earlier
+    training left is removed, last of all that comes before training: a call that is refused costs nobody a
+    checkpoint.
 
     Parameters
     ----------
-    data, split, settings, announce :
-        As for :func:`plap.fitting.comparison.compare`.
+    data, split, settings :
+        As for :func:`plap.fit`.
     ranks : Ranks
     folder : path
-        Where checkpoints are kept; they are removed at a good end.
+        Where checkpoints are kept.
     """
     how = settings.pieces
     if how is None:
         raise InputError("settings.pieces must say how to train in pieces")
     check_place_of_evaluation(how.evaluation)
-    _config(settings, "pgnn")  # refuses what has no meaning
     pieces = make_pieces(data, split, how, settings.seed, ranks)
     resume = _agree_to_resume(folder, how, ranks)
     if ranks.first and not resume:
         remove_checkpoints(folder)
         checkpoints.write(folder / _MARKER, run_id().encode())
-    if not ranks.first:
-        settings = replace(settings, rivals=tuple(key for key in settings.rivals if key != "labels"))
-    train = TrainInPieces(pieces, settings, how, ranks, folder, resume)
-    return compare(data, split, settings, announce, train)
+    return TrainInPieces(pieces, settings, how, ranks, folder, resume)
 
 
 def make_pieces(data: GraphData, split: Split, how: PieceSettings, seed: int, ranks: Ranks) -> Pieces:
@@ -121,7 +111,7 @@ def make_pieces(data: GraphData, split: Split, how: PieceSettings, seed: int, ra
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove what :func:`compare_in_pieces` left in its folder, and the folder if nothing else is in it."""
+    """Remove what :func:`prepare_pieces` left in its folder, and the folder if nothing else is in it."""
     with contextlib.suppress(OSError):
         for written in (_MARKER, f"*{_SUFFIX}"):  # first the marker: without it nobody goes on from the rest
             for path in (*folder.glob(written), *folder.glob(f".{written}.*.part")):
@@ -131,15 +121,11 @@ def remove_checkpoints(folder: Path) -> None:
 
 def first_checkpoint(folder: Path, settings: FitSettings) -> Path:
     """The one that a training by these settings writes before all others."""
-    return _place(folder, "pgnn", settings.seed)
+    return _place(folder, MODEL, settings.seed)
 
 
 def _place(folder: Path, model: str, seed: int) -> Path:
     return folder / f"{model}-{seed}{_SUFFIX}"
-
-
-def _config(settings: FitSettings, key: str) -> RunConfig:
-    return settings.base(key).with_values(**(settings.fixed if key == "pgnn" else {}))
 
 
 def _agree_to_resume(folder: Path, how: PieceSettings, ranks: Ranks) -> bool:

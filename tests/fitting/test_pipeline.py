@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ import torch
 
 from plap.data import GraphData, Split, csbm, split
 from plap.errors import InputError
-from plap.fitting.comparison import Comparison, Method, _two_sided, compare
-from plap.fitting.settings import FitSettings
+from plap.fitting import FitResult, FitSettings, Method, fit
+from plap.fitting.artifacts import load_metrics, load_model
+from plap.fitting.prediction import predict_nodes
 
 QUICK = FitSettings(search=False, seeds=2, max_epochs=15, fixed={"p": 2.5})
 
@@ -48,22 +50,22 @@ def interrupting(phase: str) -> Any:
 @pytest.mark.parametrize(
     ("phase", "left"),
     [
-        ("pGNN", ["pgnn"]),
-        ("MLP", ["pgnn"]),
-        ("label propagation", ["pgnn", "mlp"]),
-        ("", ["pgnn", "mlp", "labels"]),
+        ("pGNN", ["pGNN"]),
+        ("MLP", ["pGNN"]),
+        ("label propagation", ["pGNN", "MLP"]),
+        ("", ["pGNN", "MLP", "label propagation"]),
     ],
 )
 def test_ctrl_c_keeps_what_was_finished(data: GraphData, parts: Split, phase: str, left: list[str]) -> None:
-    found = compare(data, parts, QUICK, interrupting(phase))
-    assert [method.key for method in found.methods] == left
+    found = fit(data, parts, settings=QUICK, announce=interrupting(phase))
+    assert [method.name for method in found.methods] == left
     assert found.interrupted == bool(phase)
 
 
 def test_test_labels_change_nothing_but_the_scores(data: GraphData, parts: Split) -> None:
     settings = replace(QUICK, search=True, budget=200)
     poisoned = replace(data, y=torch.where(parts.test, 1 - data.y, data.y))
-    honest, other = compare(data, parts, settings), compare(poisoned, parts, settings)
+    honest, other = (fit(each, parts, settings=settings) for each in (data, poisoned))
     for one, two in zip(honest.methods, other.methods, strict=True):
         assert torch.equal(one.probabilities, two.probabilities)
         assert one.scores["accuracy"] == pytest.approx(1 - two.scores["accuracy"])
@@ -74,23 +76,43 @@ def test_a_rival_differs_only_beyond_chance(data: GraphData, parts: Split) -> No
         said = data.y.clone()
         test = parts.test.nonzero().squeeze(1)
         said[test[:wrong]] = 1 - said[test[:wrong]]
-        return Method("", "", "", torch.nn.functional.one_hot(said, 2).float(), {}, None, 0.0)
+        return Method("", "", torch.nn.functional.one_hot(said, 2).float(), {}, None, 0.0)
 
-    found = Comparison(data, parts, QUICK, (method(0),))
+    found = FitResult(data, parts, QUICK, (method(0),))
     assert [found.differs(method(wrong)) for wrong in (0, 1, 5, 6, 20)] == [False, False, False, True, True]
-    assert _two_sided(1, 1) == 1.0
-    assert _two_sided(6, 0) == pytest.approx(2 / 64)
 
 
 def test_divergence_is_not_called_an_interruption(data: GraphData, parts: Split) -> None:
     wild = replace(QUICK, fixed={"p": 2.5, "lr": 1e38})
     with pytest.raises(InputError, match="a learning rate of 1e\\+38 diverges"):
-        compare(data, parts, wild)
+        fit(data, parts, settings=wild)
 
 
-def test_several_labels_a_node_have_micro_f1_and_no_claim(data: GraphData, parts: Split) -> None:
+def test_several_labels_per_node_have_micro_f1_and_no_claim(data: GraphData, parts: Split) -> None:
     both = torch.nn.functional.one_hot(data.y, 2).float()
-    found = compare(replace(data, y=both), parts, QUICK)
-    assert [method.key for method in found.methods] == ["pgnn", "mlp"]
+    found = fit(replace(data, y=both), parts, settings=QUICK)
+    assert [method.name for method in found.methods] == ["pGNN", "MLP"]
     assert set(found.model.scores) == {"micro_f1"}
     assert found.differs(found.methods[1]) is None
+
+
+def test_a_result_is_what_the_command_writes(data: GraphData, parts: Split, tmp_path: Path) -> None:
+    result = fit(data, parts, settings=QUICK)
+    folder = result.save(tmp_path / "out")
+    assert load_metrics(folder)["methods"][0]["scores"] == result.metrics["methods"][0]["scores"]
+    assert load_metrics(folder)["metric"] == "accuracy"
+    result.report(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == (folder / "report.html").read_bytes()
+    again = predict_nodes(load_model(folder), data)
+    torch.testing.assert_close(again.probabilities, result.predict(data).probabilities)
+    assert again.predicted == result.predictions.predicted
+
+
+def test_a_name_and_options_are_enough() -> None:
+    result = fit("csbm:phi=-0.8,n=80,f=4,d=4", search=False, seeds=1, max_epochs=2, rivals=())
+    assert result.metrics["graph"] == "csbm:phi=-0.8,n=80,f=4,d=4"
+
+
+def test_settings_and_options_exclude_each_other(data: GraphData) -> None:
+    with pytest.raises(InputError, match="give settings or seeds, not both"):
+        fit(data, settings=QUICK, seeds=3)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plap.artifacts.folder import Content, read_files, replace_folder
-from plap.artifacts.predictions import Predictions
-from plap.artifacts.saved_model import SavedModel, plain
+from plap.fitting.artifacts.folder import Content, read_files, replace_folder
+from plap.fitting.artifacts.predictions import Predictions
+from plap.fitting.artifacts.saved_model import SavedModel, plain
 
 _PAGE = 2_000_000
 """Bytes of a page of results, generously."""

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import plap
-from plap.artifacts import Predictions, ResultFiles, write_result
+from plap.fitting.artifacts import Predictions, ResultFiles, write_result
 
 
 def quick(**changed: Any) -> plap.PGNNClassifier:

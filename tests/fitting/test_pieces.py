@@ -16,9 +16,8 @@ import torch
 
 from plap.data import csbm, split
 from plap.errors import InputError
-from plap.fitting.comparison import Comparison
-from plap.fitting.in_pieces import compare_in_pieces, remove_checkpoints
-from plap.fitting.settings import FitSettings, PieceSettings
+from plap.fitting import FitResult, FitSettings, PieceSettings, fit
+from plap.fitting.pieces import remove_checkpoints
 from plap.minibatch import Ranks, join_ranks
 from plap.training import Progress
 from torchrun import free_port, outputs_of
@@ -50,8 +49,11 @@ def settings(fixed: dict[str, Any], **how: Any) -> FitSettings:
 def train(
     folder: Path, *, report: Callable[[Progress], None], fixed: dict[str, Any] | None = None,
     ranks: Ranks = ALONE, **how: Any,
-) -> Comparison:  # fmt: skip
-    return compare_in_pieces(DATA, SPLIT, settings(fixed or {}, **how), ranks, folder, lambda _: report)
+) -> FitResult:  # fmt: skip
+    return fit(
+        DATA, SPLIT, settings=settings(fixed or {}, **how), ranks=ranks, checkpoints=folder,
+        announce=lambda _: report,
+    )  # fmt: skip
 
 
 def cut_short(folder: Path, **options: Any) -> None:

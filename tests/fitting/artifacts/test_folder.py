@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from artifact_samples import number_in, result, write_and_die, write_forever
-from plap.artifacts import check_writable, estimate_size, folder, load_model, write_result
-from plap.artifacts.folder import OWN_FILES
 from plap.errors import InputError
+from plap.fitting.artifacts import check_writable, estimate_size, folder, load_model, write_result
+from plap.fitting.artifacts.folder import OWN_FILES
 
 KILLS = 20
 
@@ -201,7 +201,7 @@ def test_where_folders_cannot_be_locked_all_works_but_leftovers_stay(
 def server() -> Any:
     """Processes that start in milliseconds, because what they import is imported already."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["plap.artifacts", "polars", "safetensors.torch"])
+    context.set_forkserver_preload(["plap.fitting.artifacts", "polars", "safetensors.torch"])
     return context
 
 

@@ -10,9 +10,10 @@ import pytest
 import scipy.sparse
 import torch
 
-from plap.artifacts import Predictions, features_digest
+from plap.data.dataset import features_digest
 from plap.data.tasks import Multiclass, Multilabel
 from plap.errors import InputError
+from plap.fitting.artifacts import Predictions
 
 
 def table() -> Predictions:

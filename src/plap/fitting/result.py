@@ -1,0 +1,137 @@
+"""What a fit found, as Python users have it: numbers, predictions, files and a page."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from plap.atomic_file import write_atomic
+from plap.data.dataset import GraphData, features_digest
+from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
+from plap.fitting.artifacts.saved_model import current_versions
+from plap.fitting.comparison import Comparison
+from plap.fitting.page_content import page_content
+from plap.fitting.prediction import predict_nodes
+from plap.fitting.search import searched_values
+from plap.reporting.fit_content import FitReport
+from plap.reporting.fit_page import fit_page
+
+
+@dataclass(frozen=True, eq=False)
+class FitResult(Comparison):
+    """The model first, then its rivals; what :func:`plap.fit` returns."""
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """Probabilities of every node, its role in the split and its known label; ``.frame()`` is a table."""
+        data = self.data
+        roles = np.full(data.graph.num_nodes, "unlabelled", dtype=object)
+        for name in ("train", "val", "test"):
+            roles[getattr(self.split, name).numpy()] = name
+        return Predictions(
+            data.node_ids, data.task, self.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
+        )
+
+    @cached_property
+    def saved_model(self) -> SavedModel:
+        """The ensemble, and what it was made for."""
+        data, fitted = self.data, self.fitted
+        return SavedModel(
+            config=fitted.config.to_dict(),
+            states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
+            task=data.task,
+            num_features=data.x.shape[1],
+            feature_names=data.feature_names,
+            graph_digest=data.graph.digest,
+            features_digest=features_digest(data.x),
+        )
+
+    @cached_property
+    def metrics(self) -> dict[str, Any]:
+        """Numbers for a program to read; what ``metrics.json`` holds."""
+        data, split, fitted = self.data, self.split, self.fitted
+        return {
+            "graph": data.name,
+            "task": data.task.name,
+            "metric": data.task.metric.name,
+            "nodes": data.graph.num_nodes,
+            "edges": data.graph.num_edges,
+            "files": data.provenance.files,
+            "notes": data.notes,
+            "split": {
+                "kind": split.kind,
+                "seed": split.seed,
+                "index": split.index,
+                "rates": split.rates,
+                "sizes": split.sizes,
+                "digest": split.digest,
+            },
+            "settings": asdict(self.settings),
+            "threads": torch.get_num_threads(),
+            "methods": [
+                {
+                    "name": method.name,
+                    "uses": method.uses,
+                    "scores": method.scores,
+                    "interval": method.interval,
+                    "seconds": method.seconds,
+                }
+                for method in self.methods
+            ],
+            "config": fitted.config.to_dict(),
+            "members": [
+                {
+                    "seed": run.config.seed,
+                    "epochs": run.epochs,
+                    "best_epoch": run.best_epoch,
+                    "val_score": run.val_score,
+                }
+                for run in fitted.ensemble.runs
+            ],
+            "trials": [
+                {
+                    **searched_values(trial.config),
+                    "seed": trial.config.seed,
+                    "rung": trial.rung,
+                    "epochs": trial.epochs,
+                    "val_score": trial.val_score,
+                }
+                for trial in fitted.trials
+            ],
+            "interrupted": self.interrupted,
+            "versions": current_versions(),
+        }
+
+    def predict(self, data: GraphData, *, device: str = "cpu") -> Predictions:
+        """Predictions for another graph with the same features; the model need not have seen it."""
+        return predict_nodes(self.saved_model, data, device=device)
+
+    def save(self, folder: Path | str) -> Path:
+        """Write what ``plap fit`` writes, whole or not at all; an earlier result in ``folder`` is replaced.
+
+        Returns
+        -------
+        Path
+            The folder's real path.
+        """
+        files = ResultFiles(self.predictions, self.saved_model, self.metrics, self.page)
+        return write_result(folder, files)
+
+    def report(self, path: Path | str) -> None:
+        """Write the page alone: one HTML file with everything in it."""
+        write_atomic(Path(path), self.page.encode())
+
+    @cached_property
+    def page(self) -> str:
+        """The page, HTML."""
+        return fit_page(self.content)
+
+    @cached_property
+    def content(self) -> FitReport:
+        """What the page and the terminal show."""
+        return page_content(self)
