@@ -13,7 +13,7 @@ from plap.reporting.table_content import TableReport
 
 RULES = (
     "Protocol paper: one split for all runs; runs differ in their initialisation and dropout only.",
-    "5 runs a cell; every configuration of the small part of the grid was trained once.",
+    "5 runs per cell; every configuration of the small part of the grid was trained once.",
     "plap 0.1.0, torch 2.13.0.",
 )
 

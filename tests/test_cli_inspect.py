@@ -109,7 +109,7 @@ def test_a_file_of_edges_with_and_without_nodes(run: Any, folder: Path) -> None:
     edges, nodes = folder / "edges.csv", folder / "nodes.csv"
     alone = json.loads(run("inspect", edges, "--json").out)
     assert (alone["nodes"], alone["features"], alone["labelled"]) == (6, 4, 0)
-    assert alone["verdict"].startswith("Whether the edges help cannot be said")
+    assert alone["verdict"].startswith("Whether the edges can help is unknown")
     assert alone["homophily"]["edge"]["value"] is None
     both = json.loads(run("inspect", edges, "--nodes", nodes, "--json").out)
     assert both["labelled"] == 5

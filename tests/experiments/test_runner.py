@@ -181,7 +181,7 @@ def test_effort() -> None:
     assert Effort.of(table, runs=10, grid="small").search_epochs == 200
     quick = Effort.of(table, quick=True)
     assert (quick.runs, quick.grid) == (3, "small")
-    assert quick.sentence(timed=False).startswith("Quick look, not the paper's effort: 3 runs a cell")
+    assert quick.sentence(timed=False).startswith("Quick look, not the paper's effort: 3 runs per cell")
     with pytest.raises(InputError, match="grid must be full or small, not 'tiny'"):
         Effort.of(table, grid="tiny")  # type: ignore[arg-type]
 

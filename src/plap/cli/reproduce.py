@@ -208,7 +208,7 @@ def _show_tables(*, as_json: bool) -> None:
     from plap.reporting.terminal import make_console, text_table  # noqa: PLC0415
 
     console = make_console()
-    headings = ("name", "title", "models", "datasets", "runs per cell")
+    headings = ("name", "title", "models", "datasets", "runs")
     rows = ((t.name, t.title, str(len(t.models)), str(len(t.datasets)), str(t.runs)) for t in tables)
     console.print(text_table(headings, rows, title="Tables of the paper", left=("name", "title")))
     pictures = ((figure.name, figure.title) for figure in FIGURES.values())

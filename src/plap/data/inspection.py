@@ -19,12 +19,12 @@ from plap.errors import InputError
 from plap.graph import Graph
 
 MEANINGS = {
-    "edge": "share of edges that join two nodes of one class",
-    "node": "share of a node's neighbours that are of its class, averaged over nodes",
-    "class_insensitive": "how far classes stick together beyond their size; 0 is none, 1 is full",
-    "adjusted": "edge homophily against chance; 0 is as random edges would be, negative is avoidance",
-    "label_informativeness": "how much of a node's class a neighbour's class tells; 0 nothing, 1 everything",
-    "paper": "as node, over the neighbours that the published, directed edges point to",
+    "edge": "share of edges that join two nodes of the same class",
+    "node": "share of a node's neighbours with its own class, averaged over nodes",
+    "class_insensitive": "how much classes connect to themselves beyond their size; 0: not at all, 1: fully",
+    "adjusted": "edge homophily corrected for chance; 0: like random edges, below 0: classes repel",
+    "label_informativeness": "how much a neighbour's class tells about a node's class; 0: none, 1: all",
+    "paper": "like node, but along the published, directed edges",
 }
 _HISTOGRAM_BINS = 30
 
@@ -184,7 +184,7 @@ def _verdict(measures: dict[str, Measure]) -> str:
     """One sentence on whether the edges can help."""
     adjusted, informative = measures["adjusted"].value, measures["label_informativeness"].value
     if adjusted is None or informative is None:
-        return "Whether the edges help cannot be said: too few of them join nodes with known labels."
+        return "Whether the edges can help is unknown: too few of them join nodes with known labels."
     if adjusted >= 0.3:
         return (
             "The edges can help: they join nodes of the same class far more often than chance, "

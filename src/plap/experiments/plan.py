@@ -72,15 +72,16 @@ class Effort:
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
         if timed:
             return (
-                f"{whole}{runs} a cell, one after another on all cores, each at most {self.max_epochs} "
-                f"epochs with a patience of {self.patience}; nothing is searched: a model has the first "
-                "configuration of its grid with dropout, and an epoch is a training step and an evaluation."
+                f"{whole}{runs} per cell, one after another on all cores, each with at most "
+                f"{self.max_epochs} epochs and a patience of {self.patience}; there is no search: every "
+                "model uses the first configuration of its grid with dropout, and an epoch is a training "
+                "step and an evaluation."
             )
         grid = "paper's grid" if self.grid == "full" else "small part of the grid"
         return (
-            f"{whole}{runs} a cell; every configuration of the {grid} was trained once for at most "
-            f"{min(self.search_epochs, self.max_epochs)} epochs, the one with the best validation score for "
-            f"all seeds with at most {self.max_epochs} epochs and a patience of {self.patience}."
+            f"{whole}{runs} per cell; every configuration of the {grid} was trained once for at most "
+            f"{min(self.search_epochs, self.max_epochs)} epochs, then the one with the best validation score "
+            f"for all seeds with at most {self.max_epochs} epochs and a patience of {self.patience}."
         )
 
 

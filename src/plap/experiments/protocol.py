@@ -68,11 +68,11 @@ PROTOCOLS: dict[str, Protocol] = {
     "paper": Protocol(
         "paper",
         (
-            "Protocol paper: one split for all runs by the published code's rule (seed 2021), under which "
-            "classes too small for it fall out; runs differ in their initialisation and dropout only.",
-            "Cornell with the features and labels of Texas, as it was published until July 2022; Computers "
-            "and Photo are their largest components; graphs are made undirected, which the paper did not do.",
-            "One noisy graph, and one cSBM, for all runs.",
+            "Protocol paper: one split for all runs, drawn as in the published code (seed 2021), which "
+            "leaves out very small classes; runs differ only in their initialisation and dropout.",
+            "Cornell has the features and labels of Texas, as published until July 2022; Computers and Photo "
+            "are reduced to their largest components; graphs are made undirected, unlike in the paper.",
+            "All runs use the same noisy graph and the same cSBM.",
         ),
         "paper",
         _PAPER_SEED,
@@ -81,9 +81,9 @@ PROTOCOLS: dict[str, Protocol] = {
     "sound": Protocol(
         "sound",
         (
-            "Protocol sound: a fresh stratified split for every run, which leaves no class out.",
-            "Cornell as corrected in July 2022; whole, undirected graphs; fresh noise, and a fresh cSBM, for "
-            "every run.",
+            "Protocol sound: a new stratified split for every run; no class is left out.",
+            "Cornell as corrected in July 2022; whole, undirected graphs; new noise and a new cSBM for every "
+            "run.",
         ),
         "stratified",
         None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from plap.reporting.palette import BLACK, BLUE, GREEN, GREY, ORANGE
 from plap.reporting.picture import encode, panels, plain, tidy
@@ -129,6 +130,10 @@ def _trust(axes: Axes, learned: Learned) -> None:
     bins = np.geomspace(min(values.min(), 0.5), max(values.max(), 2), _BINS + 1).tolist()
     axes.hist(values, bins, color=GREEN, alpha=0.85)
     axes.set_xscale("log")
+    digits = (1, 2, 5) if bins[-1] < 100 * bins[0] else (1,)
+    axes.xaxis.set_major_locator(LogLocator(subs=digits))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
     axes.axvline(1, color=BLACK, linestyle="--", linewidth=1.2)
 
 

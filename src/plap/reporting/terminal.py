@@ -21,10 +21,10 @@ def text_table(
     title: str = "",
     left: Collection[str] = (),
 ) -> RichTable:
-    """A table whose columns are aligned to the right, but for those whose heading is in ``left``."""
+    """A table whose columns are aligned to the right, except those whose heading is in ``left``."""
     table = RichTable(title=Text(title) if title else None, title_justify="left")
-    for heading in headings:
-        table.add_column(Text(heading), justify="left" if heading in left else "right")
+    for position, heading in enumerate(headings):
+        table.add_column(Text(heading), justify="left" if heading in left else "right", no_wrap=position == 0)
     for row in rows:
         table.add_row(*map(Text, row))
     return table

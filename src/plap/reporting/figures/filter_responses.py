@@ -42,7 +42,7 @@ def draw(data: pl.DataFrame) -> matplotlib.figure.Figure:
     datasets = data["dataset"].unique(maintain_order=True).to_list()
     models = data["model"].unique(maintain_order=True).to_list()
     figure, grid = panels(
-        2, len(datasets), (1.5 + 5.0 * len(datasets), 5.6), dpi=160, sharex=True, height_ratios=[3, 1.2]
+        2, len(datasets), (2.0 + 5.5 * len(datasets), 5.6), dpi=160, sharex=True, height_ratios=[3, 1.2]
     )
     for (gains, coherences), dataset in zip(grid.T, datasets, strict=True):
         _draw_dataset(gains, coherences, data.filter(pl.col("dataset") == dataset), models)
