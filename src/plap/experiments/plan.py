@@ -75,15 +75,9 @@ class Effort:
         if timed:
             return (
                 f"{whole}{runs} per cell, one after another on all cores, each with at most "
-<<<<<<< HEAD
-                f"{self.max_epochs} epochs and a patience of {self.patience}; there is no search: "
-                "every model uses the first configuration of its grid with dropout, and an epoch is a "
-                "training step and an evaluation."
-=======
                 f"{self.max_epochs} epochs and a patience of {self.patience}; there is no search: every "
                 "model uses the first configuration of its grid with dropout, and an epoch is a training "
                 "step and an evaluation."
->>>>>>> reporting
             )
         grid = "paper's grid" if self.grid == "full" else "small part of the grid"
         return (
