@@ -7,20 +7,30 @@ READY  := $(VENV)/.ready
 # Threads that sleep while they wait do not hold each other up on a busy machine.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test test-all lint bench bench-scale clean
+.PHONY: demo test test-all lint style types pytest bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/plap demo
 
-test: lint
-	$(BIN)/python -m pytest -m "not long"
+# Types are checked beside the tests, on whatever core is free.
+test: style
+	$(MAKE) -j2 types pytest
 
 test-all: lint
 	HYPOTHESIS_PROFILE=new $(BIN)/python -m pytest
 
-lint: $(READY)
+# A process per core (at most four, a gigabyte each) with one thread each: threads would only take cores from
+# one another. Tests of several threads ask for them.
+pytest: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n logical --maxprocesses 4 --dist worksteal
+
+lint: style types
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy
 
 bench: $(READY)

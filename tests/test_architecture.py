@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -54,3 +55,9 @@ def test_imports_go_down_only(source: Path) -> None:
     assert part in LEVEL, f"{part} has no place in LAYERS"
     for other in imported(source) - {part}:
         assert LEVEL[other] < LEVEL[part], f"{part} imports {other}"
+
+
+def test_nobody_changes_the_environment_of_the_caller() -> None:
+    change = re.compile(r"environ\[[^]]+\]\s*\|?=[^=]|environ\.(setdefault|update|pop)|putenv|environ \|=")
+    found = {str(p.relative_to(PACKAGE)) for p in PACKAGE.rglob("*.py") if change.search(p.read_text())}
+    assert found == {"experiments/local_processes.py"}  # in a worker's own process

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -40,6 +41,18 @@ def test_a_table_of_ones_own(tmp_path: Path, plap: Plap) -> None:
     assert "two_hop" in shown
     assert f"Page: {Path('reproduction') / 'tiny.html'}" in shown
     assert f"{result['cells'][0]['mean']:.1f}" in shown
+
+
+def test_root_reaches_the_workers_and_leaves_the_environment_alone(tmp_path: Path, plap: Plap) -> None:
+    before = dict(os.environ)
+    (tmp_path / "empty").mkdir()
+    only = "dataset=texas,model=mlp"
+    code, _, problems = plap(
+        "heterophilic", "--quick", "-q", "--only", only, "--root", "empty", "--workers", 1
+    )
+    assert code == 2
+    assert f"is in none of the data folders ({tmp_path / 'empty'}, " in problems
+    assert os.environ == before
 
 
 def test_the_list_of_tables(tmp_path: Path, plap: Plap) -> None:

@@ -89,8 +89,6 @@ def reproduce(
     from plap.experiments.store import Store  # noqa: PLC0415
     from plap.experiments.tables import load_table  # noqa: PLC0415
 
-    if root is not None:
-        os.environ["PLAP_DATA"] = str(root.absolute())  # child processes inherit it
     wanted = load_table(table)
     rules = find_protocol(protocol or wanted.protocol).name
     effort = Effort.of(
@@ -99,7 +97,8 @@ def reproduce(
     cells = make_cells(wanted, rules, effort, Selection.parse(only or []))
     if not cells:
         raise InputError("--only leaves no cell of the table")
-    trainer = None if report_only else _executor(executor, address, workers, alone=wanted.measure == "time")
+    alone = wanted.measure == "time"
+    trainer = None if report_only else _executor(executor, address, workers, root, alone=alone)
     place = out / "runs.sqlite"
     if report_only and not place.is_file():
         raise InputError(f"--report-only: there is no store {place}")
@@ -131,20 +130,22 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _executor(name: str, address: str | None, workers: int | None, *, alone: bool) -> Executor:
+def _executor(
+    name: str, address: str | None, workers: int | None, root: Path | None, *, alone: bool
+) -> Executor:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if name == "local":
         from plap.experiments.local_processes import LocalProcesses  # noqa: PLC0415
 
         if address is not None:
             raise InputError("--address goes with --executor ray")
-        return LocalProcesses(1, cores) if alone else LocalProcesses(workers or cores)
+        return LocalProcesses(1, cores, root) if alone else LocalProcesses(workers or cores, 1, root)
     if name == "ray":
         from plap.experiments.ray_cluster import RayCluster  # noqa: PLC0415
 
         if alone:
             raise InputError("running times are measured by one process on this machine, not by Ray")
-        return RayCluster(address, workers or cores)
+        return RayCluster(address, workers or cores, root)
     raise InputError(f"--executor must be local or ray, not {name!r}")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 
 from plap.errors import InputError
 from plap.experiments.executors import MOST_ATTEMPTS, Completed, Event, Failed, Finished, lost
@@ -40,10 +41,12 @@ class LocalProcesses:
     workers : int
     threads : int
         Of each worker. A run's result is the same again for the same number of threads.
+    data_root : path, optional
+        Folder of the benchmark data sets, for the workers; by default ``$PLAP_DATA``.
     """
 
-    def __init__(self, workers: int, threads: int = 1) -> None:
-        self._count, self._threads = workers, threads
+    def __init__(self, workers: int, threads: int = 1, data_root: Path | None = None) -> None:
+        self._count, self._threads, self._data_root = workers, threads, data_root
         self._workers: list[_Worker] = []
         self._attempts: dict[tuple[object, ...], int] = {}
         self._again: list[Job] = []
@@ -81,7 +84,8 @@ class LocalProcesses:
             return None
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        return _Worker(context.Process(target=_work, args=(theirs, self._threads), daemon=True), ours)
+        arguments = (theirs, self._threads, self._data_root)
+        return _Worker(context.Process(target=_work, args=arguments, daemon=True), ours)
 
     def _hear(self, worker: _Worker) -> Iterator[Event]:
         job = worker.job
@@ -125,9 +129,11 @@ class LocalProcesses:
         self._workers = []
 
 
-def _work(connection: Connection, threads: int) -> None:
+def _work(connection: Connection, threads: int, data_root: Path | None) -> None:
     """A child's life: jobs in, records out, until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if data_root is not None:
+        os.environ["PLAP_DATA"] = str(data_root.absolute())
     import torch  # noqa: PLC0415
 
     from plap.experiments.execution import TrainingError, execute  # noqa: PLC0415

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from plap.errors import InputError
@@ -33,12 +34,16 @@ class RayCluster:
         Of the cluster (``auto``, ``host:6379``, ``ray://host:10001``); none: start one on this machine.
     workers : int, optional
         Processors of the one on this machine.
+    data_root : path, optional
+        Folder of the benchmark data sets on every machine; by default ``$PLAP_DATA``.
     """
 
-    def __init__(self, address: str | None = None, workers: int | None = None) -> None:
+    def __init__(
+        self, address: str | None = None, workers: int | None = None, data_root: Path | None = None
+    ) -> None:
         if importlib.util.find_spec("ray") is None:
             raise InputError("--executor ray needs Ray: pip install 'plap[ray]'")
-        self._address, self._workers = address, workers
+        self._address, self._workers, self._data_root = address, workers, data_root
 
     def run(self, next_job: Callable[[], Job | None]) -> Iterator[Event]:
         """See :class:`plap.experiments.executors.Executor`."""
@@ -77,6 +82,8 @@ class RayCluster:
         names = ("PLAP_DATA", "NUMBA_CACHE_DIR")
         environment = {name: os.environ[name] for name in names if name in os.environ}
         environment |= {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+        if self._data_root is not None:
+            environment["PLAP_DATA"] = str(self._data_root.absolute())
         try:
             ray.init(
                 address=self._address, runtime_env={"env_vars": environment}, log_to_driver=False,
