@@ -135,6 +135,9 @@ def test_progress_runs_from_nothing_to_all() -> None:
     shares = [state.done for state in seen]
     assert shares == sorted(shares)
     assert shares[-1] == 1
+    for state in seen:
+        part = state.active * state.epoch / state.max_epochs
+        assert state.done == pytest.approx((state.finished + part) / state.runs)
     assert len(seen) == 7
     assert (seen[-1].runs, seen[-1].finished, seen[-1].active) == (3, 3, 0)
 

@@ -60,6 +60,7 @@ class Progress:
     best_score: float
     """Best validation score among these."""
     done: float
-    """Share of all epochs that may still have to be trained, from 0 to 1; early stopping makes it jump."""
+    """From 0 to 1: the mean over all runs of 1 for a run that is through, ``epoch / max_epochs`` for one that
+    is being trained, and 0 for one that has not begun. Early stopping makes it jump."""
     seconds: float
     """Since the call began."""
