@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from plap.nn.dropout import dropout
+from plap.nn.linear import dropout
 
 
 def test_keeps_the_mean_and_zeroes_the_share() -> None:

@@ -18,7 +18,7 @@ from plap.reporting.fit_content import (
     TrialRow,
     finding,
 )
-from plap.reporting.fit_page import fit_page
+from plap.reporting.html_page import fit_page
 from plap.reporting.scale import Scale
 from plap.reporting.svg_figures import matrix_figure, score_figure, search_figure
 from plap.reporting.svg_lines import loss_figure

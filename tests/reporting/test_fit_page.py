@@ -9,7 +9,7 @@ import pytest
 
 import report_samples
 from headless import DESK, PHONE, luminance, show
-from plap.reporting.fit_page import fit_page
+from plap.reporting.html_page import fit_page
 
 By = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not installed").By
 

@@ -15,13 +15,13 @@ import outcome_samples
 from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.table_report import table_report
 from plap.experiments.tables import table_names
-from plap.reporting import table_csv, table_latex, table_markdown
+from plap.reporting import table_files, table_latex, table_markdown
 
 HOSTILE = r"""a|b*c_d`e` <i>[f](g) #1 50% & $x$ ~{h}^\i, "j" """.strip()
 
 
 def csv_text(result: TableResult) -> str:
-    return table_csv.csv_text(table_report(result))
+    return table_files.csv_text(table_report(result))
 
 
 def latex(result: TableResult) -> str:

@@ -13,8 +13,8 @@ import problems
 import spectral_graphs
 from plap.graph import Graph
 from plap.spectral import cheeger_cut, spectral_clustering
-from plap.spectral.cheeger import best_threshold
 from plap.spectral.operator import EdgeOperator
+from plap.spectral.second import best_threshold
 
 
 def best_cut(graph: Graph) -> float:

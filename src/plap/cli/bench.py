@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 import plap
-from plap.cli.output import check_writable, write_atomically
+from plap.cli.shared import check_writable, write_atomically
 from plap.errors import InputError
 from plap.reporting.terminal import make_console, text_table
 

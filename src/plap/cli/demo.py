@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from plap.cli.arguments import JsonOption, OutOption, QuietOption
 from plap.cli.fit import check_place, run
+from plap.cli.shared import JsonOption, OutOption, QuietOption
 from plap.data import csbm, perturb_edges, split
 from plap.fitting import FitSettings
 

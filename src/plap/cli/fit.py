@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plap.cli.arguments import GraphArgument, JsonOption, NodesOption, OutOption, QuietOption, RootOption
+from plap.cli.shared import GraphArgument, JsonOption, NodesOption, OutOption, QuietOption, RootOption
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
 from plap.data.splits import Split
@@ -28,7 +28,7 @@ from plap.fitting.settings import MODEL
 from plap.minibatch import Ranks, join_ranks
 from plap.minibatch.evaluation import check_place_of_evaluation
 from plap.minibatch.launcher import world_size
-from plap.reporting.fit_terminal import show_fit
+from plap.reporting.terminal import show_fit
 
 
 def fit(

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.arguments import JsonOption, NodesOption, RootOption
 from plap.cli.inspect_model import inspect_model, is_model
-from plap.cli.output import check_writable, write_atomically
+from plap.cli.shared import JsonOption, NodesOption, RootOption, check_writable, write_atomically
 from plap.data.inspection import inspect_graph
 from plap.data.resolve import open_graph
 from plap.errors import InputError
-from plap.reporting.inspection_terminal import show_graph
+from plap.reporting.terminal import show_graph
 
 
 def inspect(

@@ -10,14 +10,14 @@ from typing import Any
 import polars
 import torch
 
-from plap.cli.output import check_writable, write_atomically
+from plap.cli.shared import check_writable, write_atomically
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_metrics, load_model
 from plap.insight import load_members
 from plap.insight.learned import Learned, what_was_learned
-from plap.reporting.inspection_terminal import show_learned
+from plap.reporting.terminal import show_learned
 from plap.training import RunConfig
 
 _ROWS = 10

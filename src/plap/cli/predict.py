@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.arguments import GraphArgument, NodesOption, RootOption
-from plap.cli.output import check_writable, write_atomically
+from plap.cli.shared import GraphArgument, NodesOption, RootOption, check_writable, write_atomically
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
 from plap.errors import InputError

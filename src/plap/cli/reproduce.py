@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from plap.cli.output import write_atomically
 from plap.cli.reproduce_figure import draw_figure
+from plap.cli.shared import write_atomically
 from plap.errors import InputError
 from plap.reporting.figures import FIGURES
 

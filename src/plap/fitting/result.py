@@ -19,7 +19,7 @@ from plap.fitting.page_content import page_content
 from plap.fitting.prediction import predict_nodes
 from plap.fitting.search import searched_values
 from plap.reporting.fit_content import FitReport
-from plap.reporting.fit_page import fit_page
+from plap.reporting.html_page import fit_page
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from plap.errors import InputError, did_you_mean
+from plap.checks import nearest
+from plap.errors import InputError
 from plap.models.kind import TRAINING_FIELDS, ModelKind
 from plap.models.parameters import Parameters
 
@@ -66,7 +67,7 @@ def find_model(name: str) -> ModelKind[Any]:
     """
     if isinstance(name, str) and name in _KINDS:
         return _KINDS[name]
-    raise InputError(f"model must be one of {', '.join(_KINDS)}, not {name!r}{did_you_mean(name, _KINDS)}")
+    raise InputError(f"model must be one of {', '.join(_KINDS)}, not {name!r}{nearest(name, _KINDS)}")
 
 
 def model_names() -> tuple[str, ...]:
@@ -114,7 +115,7 @@ def _check_names(kind: ModelKind[Any]) -> None:
             if name not in (*kind.fields, "lr", "weight_decay", "max_epochs", "patience", "stop_by"):
                 raise InputError(
                     f"model {kind.name!r}: {place} names {name!r}, which is neither a parameter of the model "
-                    f"nor a setting of training{did_you_mean(name, kind.fields)}"
+                    f"nor a setting of training{nearest(name, kind.fields)}"
                 )
             if isinstance(values, str) or not isinstance(values, tuple) or not values:
                 raise InputError(f"model {kind.name!r}: {place} must have a tuple of values for {name!r}")
@@ -123,6 +124,4 @@ def _check_names(kind: ModelKind[Any]) -> None:
         raise InputError(f"model {kind.name!r}: dropout_fields must be a tuple of names, not one string")
     for name in named:
         if name not in kind.fields:
-            raise InputError(
-                f"model {kind.name!r} has no parameter {name!r}{did_you_mean(name, kind.fields)}"
-            )
+            raise InputError(f"model {kind.name!r} has no parameter {name!r}{nearest(name, kind.fields)}")

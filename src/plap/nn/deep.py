@@ -13,9 +13,8 @@ from torch.nn.functional import relu
 
 from plap.checks import check_integer
 from plap.errors import InputError
-from plap.nn.dropout import dropout
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import FeatureLinear, Features
+from plap.nn.linear import FeatureLinear, Features, dropout
 from plap.nn.plaplacian_conv import PLaplacianConv
 
 Norm = Literal["batch", "layer"] | None

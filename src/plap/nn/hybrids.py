@@ -9,10 +9,9 @@ from torch import Tensor
 from torch.nn.functional import relu
 
 from plap.nn.adjacency import adjacency_tensor
-from plap.nn.dropout import dropout
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JumpingHead
-from plap.nn.linear import FeatureLinear, Features
+from plap.nn.linear import FeatureLinear, Features, dropout
 from plap.nn.plaplacian_conv import PLaplacianConv
 
 

@@ -10,9 +10,8 @@ from torch.nn import Linear
 from torch.nn.functional import relu
 
 from plap.nn.adjacency import OnAdjacency, graph_convolution, personalised_pagerank, start_as_pyg
-from plap.nn.dropout import dropout
 from plap.nn.graph_argument import GraphLike
-from plap.nn.linear import FeatureLinear, Features
+from plap.nn.linear import FeatureLinear, Features, dropout
 
 LSTM_LAYERS = 4
 """The "layers" of the paper's LSTM: PyG's is half as many times ``hidden`` units wide in each direction."""

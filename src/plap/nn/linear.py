@@ -10,8 +10,8 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from plap.checks import check_number
 from plap.errors import InputError
-from plap.nn.dropout import dropout
 from plap.nn.memo import Memo
 from plap.sparse import csr_tensor, scipy_from_tensor, tensor_from_scipy
 
@@ -127,3 +127,16 @@ def _order_of_transpose(matrix: Tensor) -> Tensor:
 
 def _with_values(matrix: Tensor, values: Tensor) -> Tensor:
     return csr_tensor(matrix.crow_indices(), matrix.col_indices(), values, tuple(matrix.shape))
+
+
+def dropout(x: Tensor, share: float, training: bool) -> Tensor:
+    """Zero each number with probability ``share`` and scale the rest by 1 / (1 - share), in training only.
+
+    The same as PyTorch's, whose Bernoulli generator takes four times as long on a CPU: on a small graph
+    that is a fifth of a training step.
+    """
+    check_number("dropout", share, least=0, below=1)
+    if not training or share == 0:
+        return x
+    keep = torch.rand_like(x, requires_grad=False) >= share
+    return x * (keep.to(x.dtype) / (1 - share))

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
-from plap.nn.dropout import dropout
 from plap.nn.graph_argument import GraphLike
-from plap.nn.linear import FeatureLinear, Features
+from plap.nn.linear import FeatureLinear, Features, dropout
 from plap.nn.plaplacian_conv import AggregationWeights, PLaplacianConv
 
 

@@ -1,4 +1,4 @@
-"""How every HTML page is made: one file with everything in it, escaped, light and dark, phone and desktop."""
+"""The pages: one HTML file each, with everything in it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from plap.reporting.fit_content import FitReport
 from plap.reporting.number_text import count, number, percent
-from plap.reporting.palette import PAGE_COLOURS
+from plap.reporting.palette import PAGE_COLOURS, TRAINING, VALIDATION
+from plap.reporting.svg_figures import matrix_figure, score_figure, search_figure
+from plap.reporting.svg_lines import loss_figure, validation_figure
 
 
 def render_template(name: str, **content: object) -> str:
@@ -27,3 +30,20 @@ def _environment() -> Environment:
     environment.filters |= {"percent": percent, "number": number, "count": count}
     environment.globals["page_colours"] = PAGE_COLOURS
     return environment
+
+
+def fit_page(report: FitReport) -> str:
+    """The report as one HTML file that needs no network and no other file."""
+    columns = list(dict.fromkeys(name for trial in report.trials for name in trial.config))
+    return render_template(
+        "fit.html",
+        report=report,
+        trials=sorted(report.trials, key=lambda trial: (not trial.chosen, -trial.score)),
+        trial_columns=columns,
+        scores=score_figure(report.scores) if report.scores else None,
+        confusion=matrix_figure(report.confusion) if report.confusion else None,
+        loss=loss_figure(report.runs) if report.runs else None,
+        validation=validation_figure(report.runs) if report.runs else None,
+        line_styles={"training": TRAINING, "validation": VALIDATION},
+        search=search_figure(report.trials),
+    )

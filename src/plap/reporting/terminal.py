@@ -1,12 +1,22 @@
-"""Tables on the terminal: text as it is given, never taken for markup."""
+"""What the terminal shows: tables and lines of text, never taken for markup."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
+
+from plap.reporting.fit_content import FitReport, Score
+from plap.reporting.number_text import number
+
+if TYPE_CHECKING:
+    from plap.data.inspection import Distribution, Inspection
+    from plap.insight.learned import Learned
 
 
 def make_console() -> Console:
@@ -33,3 +43,141 @@ def text_table(
 def print_line(console: Console, text: str, *, style: str = "", wrap: bool = True) -> None:
     """A line of text; one that holds a path is not wrapped, so that it can be copied."""
     console.print(Text(text, style=style), soft_wrap=not wrap)
+
+
+def show_fit(report: FitReport, folder: Path, console: Console | None = None) -> None:
+    """Print the scores side by side, the finding, and where the files are."""
+    console = console or make_console()
+    headings = ("method", "uses", f"{report.metric} %", "95 % interval", "seconds")
+    console.print(text_table(headings, map(_row, report.scores), left=("method", "uses")))
+    print_line(console, report.finding)
+    for note in report.dataset.notes:
+        print_line(console, f"· {note}")
+    chosen = ", ".join(f"{name} = {number(value)}" for name, value in report.chosen.items())
+    print_line(console, f"Selected hyperparameters: {chosen}")
+    place = f"Predictions, model and page are in {folder}: open {folder / 'report.html'}"
+    print_line(console, place, wrap=False)
+
+
+def _row(score: Score) -> tuple[str, ...]:
+    interval = (
+        "" if score.low is None or score.high is None else f"{100 * score.low:.1f} to {100 * score.high:.1f}"
+    )
+    seconds = "" if score.seconds is None else f"{score.seconds:.1f}"
+    return score.name, score.uses, f"{100 * score.value:.1f}", interval, seconds
+
+
+_MOST_CLASSES = 10
+_MOST_EDGES = 10
+
+
+def show_graph(found: Inspection, console: Console | None = None) -> None:
+    """Print the size of a graph, its homophily, and whether its edges can help."""
+    console = console or make_console()
+    console.print(Text.assemble((found.name, "bold"), f"  {found.source}"))
+    console.print(_graph_facts(found))
+    console.print(_homophily(found))
+    print_line(console, found.verdict, style="bold")
+    for change in found.changes:
+        print_line(console, f"· {change}")
+
+
+def _graph_facts(found: Inspection) -> RichTable:
+    kind = "weighted" if found.weighted else "unweighted"
+    layout = ", stored sparse" if found.features_sparse else ""
+    sizes = sorted(found.class_sizes.items(), key=lambda item: -item[1])
+    shown = ", ".join(f"{name}: {size:,}" for name, size in sizes[:_MOST_CLASSES])
+    more = ", …" if len(sizes) > _MOST_CLASSES else ""
+    rows = {
+        "nodes": f"{found.nodes:,}, {found.isolated:,} without edges",
+        "edges": f"{found.edges:,}, undirected, {kind}",
+        "components": f"{found.components:,}, the largest has {found.largest_component:,} nodes",
+        "neighbours": _quantiles(found.degrees, ",.0f"),
+        "features": f"{found.features:,}, {found.features_filled:.2%} non-zero{layout}",
+        "‖∇f(i)‖": _quantiles(found.gradient_norms, ".3g"),
+        "labelled": f"{found.labelled:,} of {found.nodes:,} nodes",
+        "classes": f"{len(sizes)} ({shown}{more})" if sizes else "none",
+    }
+    table = RichTable(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="dim")
+    table.add_column()
+    for name, value in rows.items():
+        table.add_row(name, Text(value))
+    return table
+
+
+def _quantiles(values: Distribution | None, form: str) -> str:
+    if values is None:
+        return "none"
+    return (
+        f"{values.minimum:{form}} to {values.maximum:{form}}, median {values.median:{form}}, "
+        f"mean {values.mean:.3g}, half between {values.quarter:{form}} and {values.three_quarters:{form}}"
+    )
+
+
+def _homophily(found: Inspection) -> RichTable:
+    return text_table(
+        ("measure", "value", "meaning"),
+        (
+            (name.replace("_", " "), "–" if m.value is None else f"{m.value:.3f}", m.meaning)
+            for name, m in found.homophily.items()
+        ),
+        title="Homophily",
+        left=("measure", "meaning"),
+    )
+
+
+def show_learned(learned: Learned, facts: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print what a model learned: sentences, and the edges that it trusts least.
+
+    Parameters
+    ----------
+    learned : Learned
+    facts : mapping
+        ``members``, ``config`` (hyperparameters by name) and ``fitted_on_this_graph``.
+    console : Console, optional
+    """
+    console = console or make_console()
+    chosen = ", ".join(f"{name} = {value}" for name, value in facts["config"].items() if name != "model")
+    console.print(Text.assemble((learned.data.name, "bold"), f"  {facts['members']} × pGNN, {chosen}"))
+    for sentence in learned_sentences(learned, fitted_here=facts["fitted_on_this_graph"]):
+        print_line(console, f"· {sentence}")
+    if learned.trust is None:
+        return
+    rows = (
+        (str(source), str(target), f"{trust:.3g}", f"{use:.3g}", one, other)
+        for source, target, trust, use, one, other in learned.edges().head(_MOST_EDGES).iter_rows()
+    )
+    headings = ("from", "to", "trust", "relative weight", "predicted (from)", "predicted (to)")
+    left = ("from", "to", "predicted (from)", "predicted (to)")
+    console.print(text_table(headings, rows, title="Least trusted edges", left=left))
+
+
+def learned_sentences(learned: Learned, *, fitted_here: bool) -> list[str]:
+    """What was found, in words."""
+    found = learned.summary()
+    entropy, trust, neighbours = found["entropy"], found["trust"], found["neighbours"]
+    sentences = []
+    if entropy["mean"] is not None:
+        effective, uniform = np.exp(entropy["mean"]), np.exp(entropy["uniform"])
+        sentences.append(
+            f"The weights that a node gives its neighbours have an entropy of {entropy['mean']:.2f} nats on "
+            f"average, against {entropy['uniform']:.2f} if all neighbours counted the same: as if a node "
+            f"listened to {effective:.1f} neighbours instead of {uniform:.1f}."
+        )
+    if trust is not None:
+        sentences.append(
+            f"Of {trust['edges']:,} edges, {trust['below_chance']:,} look more like a random pair of nodes "
+            f"than like an edge of this graph (trust below 1); the median trust is {trust['median']:.3g}."
+        )
+    if neighbours["judged"]:
+        which = "held-out nodes" if fitted_here else "nodes with a known label"
+        sentences.append(
+            f"Of {neighbours['judged']:,} {which}, {neighbours['helped']:,} are classified correctly only "
+            f"because of their neighbours and {neighbours['harmed']:,} wrongly only because of them; on "
+            f"average the neighbours change the probability of the true class by "
+            f"{100 * neighbours['mean_gain']:+.1f} percentage points."
+        )
+    if not fitted_here:
+        sentences.append("The model was fitted on another graph.")
+    return sentences

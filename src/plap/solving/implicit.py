@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from plap.graph import Graph
-from plap.solving.conjugate_gradients import conjugate_gradients
+from plap.solving.newton_cg import conjugate_gradients
 from plap.solving.problem import Point, Problem
 
 _TINY = 1e-150

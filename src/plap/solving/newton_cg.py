@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
+import torch
 from torch import Tensor
 
-from plap.solving.conjugate_gradients import conjugate_gradients
 from plap.solving.problem import Point, Problem
 
 _LARGEST_FORCING = 0.5
@@ -43,3 +46,53 @@ class NewtonCG:
 
     def forget(self) -> None:
         """Do nothing: every step is made from the current point alone."""
+
+
+def conjugate_gradients(
+    product: Callable[[Tensor], Tensor], target: Tensor, metric: Tensor, tol: float, max_iter: int
+) -> tuple[Tensor, float]:
+    """Solve H z = target by conjugate gradients with a diagonal preconditioner (Saad, Algorithm 9.1).
+
+    Parameters
+    ----------
+    product : function
+        v → H v, with H symmetric and positive definite.
+    target : Tensor
+        If it is not finite, the result is NaN.
+    metric : Tensor
+        The diagonal of the preconditioner, of a shape that broadcasts to that of the target.
+    tol : float
+        Stop where ‖target − H z‖ ≤ tol ‖target‖.
+    max_iter : int
+        Largest number of products.
+
+    Returns
+    -------
+    z : Tensor
+    residual : float
+        ‖target − H z‖ / ‖target‖ as the recursion computes it.
+
+    Examples
+    --------
+    >>> diagonal = torch.tensor([2.0, 4.0])
+    >>> z, _ = conjugate_gradients(lambda v: diagonal * v, torch.ones(2), torch.ones(2), 1e-6, 10)
+    >>> z
+    tensor([0.5000, 0.2500])
+    """
+    size = float(target.norm())
+    if not math.isfinite(size):
+        return torch.full_like(target, math.nan), math.nan
+    z, rest = torch.zeros_like(target), target.clone()
+    direction = rest / metric
+    along = float((rest * direction).sum())
+    for _ in range(max_iter):
+        if float(rest.norm()) <= tol * size:
+            break
+        image = product(direction)
+        length = along / float((direction * image).sum())
+        z.add_(direction, alpha=length)
+        rest.sub_(image, alpha=length)
+        scaled = rest / metric
+        before, along = along, float((rest * scaled).sum())
+        direction = scaled.add_(direction, alpha=along / before)
+    return z, float(rest.norm()) / size if size > 0 else 0.0

@@ -2,7 +2,6 @@
 
 from plap.spectral.bounds import Bounds, eigenvalue_bounds
 from plap.spectral.branches import Branch, Branches, eigenpair_branches
-from plap.spectral.cheeger import cheeger_cut
 from plap.spectral.clustering import Clustering, spectral_clustering
 from plap.spectral.defects import (
     DecompositionDefect,
@@ -16,7 +15,7 @@ from plap.spectral.model_responses import response_curves, response_rows, respon
 from plap.spectral.operator import Eigenpair
 from plap.spectral.regimes import NodeRegimes, node_regimes
 from plap.spectral.response import Bands, Response, filter_response, linear_gain, transfer
-from plap.spectral.second import second_eigenpair
+from plap.spectral.second import cheeger_cut, second_eigenpair
 
 __all__ = [
     "Bands",

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.spectral.cheeger import best_threshold
 from plap.spectral.operator import EdgeOperator, check_p
-from plap.spectral.second import second_eigenpair
+from plap.spectral.second import best_threshold, second_eigenpair
 
 
 @dataclass(frozen=True)

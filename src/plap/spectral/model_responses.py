@@ -18,8 +18,7 @@ from plap.nn.baselines import normalized_adjacency
 from plap.propagation import propagate
 from plap.spectral.bins import Method, frequency_bins
 from plap.spectral.operator import Array
-from plap.spectral.response import BINS, Response, respond
-from plap.spectral.signals import as_signal
+from plap.spectral.response import BINS, Response, as_signal, respond
 
 _COLUMNS = ("frequency", "gain", "coherence", "input_energy", "output_energy")
 

@@ -13,7 +13,7 @@ from plap.checks import check_number
 from plap.graph import Graph
 from plap.spectral.bounds import eigenvalue_bounds
 from plap.spectral.operator import Array, EdgeOperator, check_p
-from plap.spectral.signals import as_signal
+from plap.spectral.response import as_signal
 
 _BLOCK = 1 << 22
 """Numbers of an edges × channels array that exist at one time."""

@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.propagation import propagate
 from plap.spectral.bins import Bins, Method, frequency_bins
 from plap.spectral.operator import Array
-from plap.spectral.signals import as_signal
 
 Kind = Literal["low-pass", "low-high-pass", "high-pass", "mid-pass"]
 
@@ -202,3 +201,24 @@ def _thirds(shares: Array) -> Array:
 
 def _bands(shares: Array) -> Bands:
     return Bands(*_thirds(shares).tolist())
+
+
+def as_signal(name: str, x: Tensor | ArrayLike, graph: Graph) -> Array:
+    """A finite float64 array of shape [N, C]; a signal of one channel may come without its axis."""
+    if isinstance(x, Tensor) and x.layout != torch.strided:
+        raise InputError(f"{name} must be dense, not {x.layout}")
+    if isinstance(x, Tensor):
+        x = x.detach().cpu()
+        values = x.numpy() if x.is_complex() else x.double().numpy()
+    else:
+        values = np.asarray(x)
+    n = check_graph(graph).num_nodes
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{name} must hold real numbers, not {values.dtype}")
+    if values.ndim not in (1, 2) or values.shape[0] != n or values.size == 0:
+        raise InputError(f"{name} must have shape [{n}] or [{n}, C], not {list(values.shape)}")
+    signal: Array = np.ascontiguousarray(values.reshape(n, -1), dtype=np.float64)
+    if not np.isfinite(signal).all():
+        at = tuple(int(k) for k in np.argwhere(~np.isfinite(signal))[0])
+        raise InputError(f"{name}{list(at[: values.ndim])} = {signal[at]} is not finite")
+    return signal

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from plap.errors import InputError, did_you_mean
+from plap.checks import nearest
+from plap.errors import InputError
 from plap.models import ModelKind, Parameters, choice, find_model, integer, number
 from plap.models.parameters import apply_rules
 
@@ -124,6 +125,6 @@ OF_TRAINING = tuple(
 
 def unknown_field(kind: ModelKind[Any], name: str) -> str:
     """The sentence about a field that a configuration of this model does not have."""
-    hint = did_you_mean(name, (*kind.fields, *OF_TRAINING))
+    hint = nearest(name, (*kind.fields, *OF_TRAINING))
     own = f"the model's are {', '.join(kind.fields)}" if kind.fields else "the model has none"
     return f"{kind.name} has no field {name!r}{hint}: {own}; training's are {', '.join(OF_TRAINING)}"

@@ -1,12 +1,32 @@
-"""Files that a command writes: refused before the work if they cannot be, whole or not at all after it."""
+"""What several commands share: arguments, options, and files that are written whole or not at all."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from plap.atomic_file import write_atomic
 from plap.errors import InputError
+
+GraphArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="GRAPH",
+        help="A folder with edges and nodes (.csv, .tsv, .parquet), an .npz, an edge file or a benchmark.",
+    ),
+]
+NodesOption = Annotated[Path | None, typer.Option(help="Table of nodes, if GRAPH is a table of edges.")]
+RootOption = Annotated[
+    Path | None, typer.Option(help="Data folder to look in before $PLAP_DATA and the user's cache.")
+]
+OutOption = Annotated[
+    Path, typer.Option("--out", "-o", help="Folder for the results; an earlier result is replaced.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 
 def check_writable(path: Path, flag: str) -> None:
