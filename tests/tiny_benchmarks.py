@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from plap.data.benchmarks.registry import Benchmark, find
+from plap.data.benchmarks.benchmark import Benchmark
+from plap.data.benchmarks.registry import find
 
 GEOM_GCN_LABELS = [0, 1, 1, 0]
 _GEOM_GCN_EDGES = [(0, 1), (1, 0), (1, 2), (2, 3), (3, 3)]

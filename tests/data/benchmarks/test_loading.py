@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 from torch_geometric.transforms import LargestConnectedComponents
 
 from plap.data import GraphData, load
+from plap.data.benchmarks.benchmark import Statistics
 from plap.data.benchmarks.loading import load_benchmark
-from plap.data.benchmarks.registry import BENCHMARKS, Statistics, find
+from plap.data.benchmarks.registry import BENCHMARKS, find
 from plap.errors import InputError
 from tiny_benchmarks import GEOM_GCN_LABELS, WRITERS, without_sums, write_planetoid
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import BinaryIO
 from urllib.request import urlopen
 
-from plap.data.benchmarks.registry import Benchmark, RawFile
+import platformdirs
+
+from plap.data.benchmarks.benchmark import Benchmark, RawFile
 from plap.errors import InputError
 
 _CHUNK = 1 << 20
@@ -20,9 +22,8 @@ _TIMEOUT = 30.0
 
 
 def user_cache() -> Path:
-    """``$XDG_CACHE_HOME/plap``, or ``~/.cache/plap``."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "plap"
+    """Where this system keeps what can be fetched or computed again, on Linux ``~/.cache/plap``."""
+    return platformdirs.user_cache_path("plap")
 
 
 def search_folders(root: str | os.PathLike[str] | None = None) -> tuple[Path, ...]:

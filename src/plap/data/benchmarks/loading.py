@@ -7,9 +7,9 @@ import tempfile
 from pathlib import Path
 from zipfile import BadZipFile
 
+from plap.data.benchmarks.benchmark import Benchmark, RawGraph
 from plap.data.benchmarks.files import locate, stage
-from plap.data.benchmarks.readers import READERS, RawGraph
-from plap.data.benchmarks.registry import Benchmark, find
+from plap.data.benchmarks.registry import find
 from plap.data.dataset import GraphData, Provenance
 from plap.data.dataset import largest_component as keep_largest_component
 from plap.data.dataset_name import DatasetName
@@ -85,7 +85,7 @@ def load_benchmark(
     with tempfile.TemporaryDirectory(prefix="plap-") as scratch:
         sums = stage(benchmark, folder, Path(scratch))
         try:
-            raw = READERS[benchmark.reader](benchmark, Path(scratch) / benchmark.folder)
+            raw = benchmark.reader(benchmark, Path(scratch) / benchmark.folder)
             data = _assemble(benchmark, raw, sums)
         except _UNREADABLE as error:
             if all(file.sha256 for file in benchmark.files):

@@ -1,12 +1,10 @@
-"""From raw files to tensors, one function a format."""
+"""From raw files to tensors, one function per format."""
 
 from __future__ import annotations
 
 import contextlib
 import io
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.benchmarks.registry import Benchmark
+from plap.data.benchmarks.benchmark import Benchmark, RawGraph
 from plap.data.dataset import FixedSplits
 from plap.sparse import compact
-
-
-@dataclass(frozen=True)
-class RawGraph:
-    """What a reader returns."""
-
-    edge_index: Tensor
-    """int64 [2, E], as the source has them: directed, with self-loops."""
-    x: Tensor
-    """[N, F], dense or sparse CSR."""
-    y: Tensor
-    """int64 [N], -1 where unknown; or float32 [N, L] of 0 and 1, a row of NaN where unknown."""
-    splits: FixedSplits | None = None
-    graph_of_node: Tensor | None = None
 
 
 def read_pyg(benchmark: Benchmark, folder: Path) -> RawGraph:
@@ -132,11 +116,3 @@ def _csv(path: Path) -> np.ndarray:
     import polars  # noqa: PLC0415
 
     return polars.read_csv(path, has_header=False, infer_schema_length=None).to_numpy()
-
-
-READERS: dict[str, Callable[[Benchmark, Path], RawGraph]] = {
-    "pyg": read_pyg,
-    "filtered": read_filtered,
-    "ppi": read_ppi,
-    "ogb": read_ogb,
-}

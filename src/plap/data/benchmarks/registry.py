@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from plap.data.benchmarks.benchmark import Benchmark, RawFile, Statistics
 from plap.data.benchmarks.checksums import KNOWN
+from plap.data.benchmarks.readers import read_filtered, read_ogb, read_ppi, read_pyg
 from plap.errors import InputError
 
 _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
@@ -18,51 +19,6 @@ _GEOM_GCN_2021 = (
 _YANDEX = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
 _PPI = "https://data.dgl.ai/dataset/ppi.zip"
 _ARXIV = "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
-
-
-@dataclass(frozen=True)
-class RawFile:
-    """One raw file of a benchmark."""
-
-    path: str
-    """Where it lies under the data folder, with forward slashes."""
-    sha256: str | None = None
-    """The sum of the published file; None where plap does not know it."""
-    url: str | None = None
-    """Where the file itself can be fetched; None if it only comes inside an archive."""
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Published size of a benchmark: undirected edges without self-loops."""
-
-    nodes: int
-    edges: int
-    features: int
-    classes: int
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A row of the registry."""
-
-    name: str
-    files: tuple[RawFile, ...]
-    statistics: Statistics | None
-    source: str
-    """The public project that the files come from."""
-    reader: str = "pyg"
-    """Key of :data:`plap.data.benchmarks.readers.READERS`."""
-    folder: str = ""
-    """The folder under the data folder that ``reader`` is pointed at."""
-    pyg_class: str = ""
-    pyg_name: str | None = None
-    """The ``name`` argument of the PyG class; None if it takes none."""
-    pickled: bool = False
-    """Whether reading runs a pickle: then a file without a known sum is refused."""
-    archive: str | None = None
-    """Where the files come from if they only come inside an archive."""
-    notes: tuple[str, ...] = field(default=())
 
 
 def _files(folder: str, urls: dict[str, str | None]) -> tuple[RawFile, ...]:
@@ -77,6 +33,7 @@ def _planetoid(name: str, pyg_name: str, statistics: Statistics) -> Benchmark:
         _files(f"Planetoid/{pyg_name}/raw", {file: f"{_PLANETOID}/{file}" for file in names}),
         statistics,
         "kimiyoung/planetoid",
+        read_pyg,
         folder="Planetoid",
         pyg_class="Planetoid",
         pyg_name=pyg_name,
@@ -90,6 +47,7 @@ def _shchur(name: str, pyg_class: str, pyg_name: str, file: str, statistics: Sta
         _files(f"{pyg_class}/{pyg_name}/raw", {file: f"{_SHCHUR}/{file}"}),
         statistics,
         "shchur/gnn-benchmark",
+        read_pyg,
         folder=pyg_class,
         pyg_class=pyg_class,
         pyg_name=pyg_name,
@@ -120,6 +78,7 @@ def _geom_gcn(
         _files(raw, urls),
         statistics,
         "graphdml-uiuc-jlu/geom-gcn",
+        read_pyg,
         folder=pyg_class if folder is None else folder,
         pyg_class=pyg_class,
         pyg_name=None if pyg_class == "Actor" else stem,
@@ -135,7 +94,7 @@ def _heterophilous(name: str, statistics: Statistics, *, filtered: bool = False)
         _files(folder, {f"{stem}.npz": f"{_YANDEX}/{stem}.npz"}),
         statistics,
         "yandex-research/heterophilous-graphs",
-        reader="filtered" if filtered else "pyg",
+        read_filtered if filtered else read_pyg,
         folder="HeterophilousGraphDataset",
         pyg_class="HeterophilousGraphDataset",
         pyg_name=stem,
@@ -154,7 +113,7 @@ def _ppi() -> Benchmark:
         _files("PPI/raw", dict.fromkeys(names)),
         Statistics(56944, 793632, 50, 121),
         "williamleif/GraphSAGE",
-        reader="ppi",
+        read_ppi,
         folder="PPI",
         archive=_PPI,
         notes=("The disjoint union of 24 graphs: 20 for training, 2 for validation, 2 for testing.",),
@@ -170,7 +129,7 @@ def _arxiv() -> Benchmark:
         + _files("OGB/ogbn_arxiv/split/time", dict.fromkeys(split)),
         Statistics(169343, 1157799, 128, 40),
         "snap-stanford/ogb",
-        reader="ogb",
+        read_ogb,
         folder="OGB/ogbn_arxiv",
         archive=_ARXIV,
     )
