@@ -11,7 +11,7 @@ from plap.propagation import aggregation_weights, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
-    from plap import insight, minibatch, nn, parts, spectral, training
+    from plap import insight, nn, parts, spectral, training
     from plap.estimator import PGNNClassifier
     from plap.label_propagation import PLaplacianLabelPropagation
 
@@ -33,7 +33,6 @@ __all__ = [
     "gradient",
     "insight",
     "memory_needed",
-    "minibatch",
     "nn",
     "objective",
     "p_laplacian",
@@ -49,7 +48,7 @@ def __getattr__(name: str) -> Any:
     """Import what needs Numba, PyTorch's compiler or scikit-learn, a second each, only when asked for."""
     import importlib  # noqa: PLC0415
 
-    if name in ("insight", "minibatch", "nn", "parts", "spectral", "training"):
+    if name in ("insight", "nn", "parts", "spectral", "training"):
         return importlib.import_module(f"plap.{name}")
     if name == "PGNNClassifier":
         return importlib.import_module("plap.estimator").PGNNClassifier

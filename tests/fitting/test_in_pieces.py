@@ -19,8 +19,8 @@ from plap.errors import InputError
 from plap.fitting.comparison import Comparison
 from plap.fitting.in_pieces import compare_in_pieces, remove_checkpoints
 from plap.fitting.settings import FitSettings, PieceSettings
-from plap.minibatch import Ranks, join_ranks
 from plap.training import Progress
+from plap.training.pieces import Ranks, join_ranks
 from torchrun import free_port, outputs_of
 
 DATA = csbm(phi=0.5, n=60, f=8, seed=2)

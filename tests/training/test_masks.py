@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from plap.training.masks import dropout_masks
+from plap.training.native import dropout_masks
 
 SEEDS = np.array([3, 11, 2**62], dtype=np.uint64)
 SIZE = 40_001

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 import torch
 
-from plap.training.products import SparseMatrix, stacked_product
+from plap.training.native import SparseMatrix, stacked_product
 
 
 @pytest.mark.parametrize("channels", [1, 7, 8, 16, 24, 33])

@@ -29,8 +29,8 @@ def piece_settings(
 ) -> PieceSettings | None:
     """What the flags say of training in pieces, None if nothing; ``others`` are flags that go without it."""
     from plap.fitting.settings import PieceSettings  # noqa: PLC0415
-    from plap.minibatch.evaluation import check_place_of_evaluation  # noqa: PLC0415
-    from plap.minibatch.launcher import world_size  # noqa: PLC0415
+    from plap.training.pieces.distributed import world_size  # noqa: PLC0415
+    from plap.training.pieces.evaluation import check_place_of_evaluation  # noqa: PLC0415
 
     processes = world_size()
     if parts is None and graphs_per_batch is None:
@@ -88,7 +88,7 @@ def run_in_pieces(
     """Train with all processes; the first one shows progress, writes, and says what was found."""
     from plap.cli.fit import check_place, conclude, progress_bars  # noqa: PLC0415
     from plap.fitting.in_pieces import compare_in_pieces, first_checkpoint, remove_checkpoints  # noqa: PLC0415
-    from plap.minibatch import join_ranks  # noqa: PLC0415
+    from plap.training.pieces import join_ranks  # noqa: PLC0415
 
     place = Path(os.path.realpath(out))
     checkpoints = place.parent / f"{place.name}.checkpoints"

@@ -18,12 +18,12 @@ from plap.fitting.models import Fitted, NothingTrainedError, fit_model
 from plap.fitting.settings import FitSettings, Rival
 from plap.label_propagation import PLaplacianLabelPropagation
 from plap.models import find_model
-from plap.training.loop import Report
+from plap.training.loop import ProgressCallback
 
-Announce = Callable[[str], Report | None]
+Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a phase that begins; gives what to tell its progress to."""
 
-Train = Callable[[str, Report | None], Fitted]
+Train = Callable[[str, ProgressCallback | None], Fitted]
 """Trains the model of this name."""
 
 _LABEL_PROPAGATION = ("label propagation", "edges alone")
@@ -116,7 +116,9 @@ def _was_interrupted(method: Method) -> bool:
     return method.fitted is not None and method.fitted.interrupted
 
 
-def _fit(data: GraphData, split: Split, settings: FitSettings, key: str, progress: Report | None) -> Fitted:
+def _fit(
+    data: GraphData, split: Split, settings: FitSettings, key: str, progress: ProgressCallback | None
+) -> Fitted:
     """Search and train on the whole graph."""
     return fit_model(
         data.graph, data.x, data.y, split, settings.base(key),

@@ -13,7 +13,6 @@ from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
-from plap.minibatch.devices import choose_device
 from plap.models import find_model
 from plap.nn.linear import Features
 from plap.training import (
@@ -26,7 +25,8 @@ from plap.training import (
     train_ensemble,
     tune,
 )
-from plap.training.loop import Report
+from plap.training.loop import ProgressCallback
+from plap.training.pieces.distributed import choose_device
 
 Tune = Literal["auto"] | None
 
@@ -62,7 +62,7 @@ def fit_model(
     seeds: int = 8,
     num_classes: int | None = None,
     memory_budget: MemoryBudget = None,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Fitted:
     """Search the model's own grid around ``base``, then train the winner with several seeds.
 
@@ -116,7 +116,7 @@ def checked(fitted: Fitted) -> Fitted:
     return fitted
 
 
-def _part(progress: Report | None, begin: float, end: float) -> Report | None:
+def _part(progress: ProgressCallback | None, begin: float, end: float) -> ProgressCallback | None:
     """``progress`` for the part of a fit from ``begin`` to ``end``."""
     if progress is None:
         return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
+from plap.training.native import adam_update
 
 
 class Moments(NamedTuple):
@@ -50,7 +50,7 @@ class StackedAdam:
         sums = [gradient.unsqueeze(1).flatten(1).sum(1, dtype=torch.float64) for gradient in gradients]
         taken = torch.isfinite(torch.stack(sums).sum(0)).cpu().numpy()
         self._steps += taken
-        update = _update_natively if gradients[0].device.type == "cpu" else _update
+        update = adam_update if gradients[0].device.type == "cpu" else _update
         scalars = self._scalars(taken)
         for value, gradient, first, second in zip(
             self.parameters, gradients, self._first, self._second, strict=True
@@ -81,23 +81,9 @@ class StackedAdam:
     def _scalars(self, taken: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Weight decay, step size and root of the second bias correction; a negative one means no step."""
         steps = np.maximum(self._steps, 1)
-        size = self._lr / (1 - BETA1**steps)
-        root = np.where(taken, np.sqrt(1 - BETA2**steps), -1.0)
+        size = self._lr / (1 - ADAM_BETA1**steps)
+        root = np.where(taken, np.sqrt(1 - ADAM_BETA2**steps), -1.0)
         return np.stack([self._weight_decay, size, root], axis=1)
-
-
-def _update_natively(
-    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, scalars: np.ndarray[Any, Any]
-) -> None:
-    """One step on the CPU, as machine code: one pass over memory."""
-    from plap.training.native import launch  # noqa: PLC0415  (Numba takes a second to import)
-    from plap.training.native_loops import adam_loop  # noqa: PLC0415
-
-    runs, size = value.shape[0], math.prod(value.shape[1:])
-    launch(
-        adam_loop(value.dtype == torch.float64), 2 * runs * size, runs, size, value.data_ptr(),
-        gradient.data_ptr(), first.data_ptr(), second.data_ptr(), scalars.ctypes.data,
-    )  # fmt: skip
 
 
 def _update(
@@ -109,7 +95,7 @@ def _update(
     decay, size, root = (column.view(shape) for column in columns)
     taken = root > 0
     gradient = torch.where(taken, gradient + decay * value, 0)
-    first.copy_(torch.where(taken, first.lerp(gradient, 1 - BETA1), first))
-    second.copy_(torch.where(taken, BETA2 * second + (1 - BETA2) * gradient.square(), second))
-    step = size * first / (second.sqrt() / root + EPS)
+    first.copy_(torch.where(taken, first.lerp(gradient, 1 - ADAM_BETA1), first))
+    second.copy_(torch.where(taken, ADAM_BETA2 * second + (1 - ADAM_BETA2) * gradient.square(), second))
+    step = size * first / (second.sqrt() / root + ADAM_EPS)
     value.sub_(torch.where(taken, step, 0))

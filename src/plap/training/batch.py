@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,12 +16,9 @@ from plap.models.stacked import State
 from plap.split_masks import SplitLike
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
-from plap.training.inputs import Inputs
-from plap.training.modules import build_module
-from plap.training.objective import make_targets
+from plap.training.inputs import Inputs, RunSettings
+from plap.training.modules import SingleModule, build_module
 from plap.training.results import History, RunResult
-from plap.training.run_settings import RunSettings
-from plap.training.single import SingleModule
 from plap.training.stopping import EarlyStopping
 
 
@@ -36,7 +34,7 @@ class Batch:
     configs, splits : one of each per run
         One run alone where the model is not stacked.
     propagation_budget : int, optional
-        See :class:`plap.training.run_settings.RunSettings`.
+        See :class:`plap.training.inputs.RunSettings`.
     """
 
     def __init__(
@@ -213,3 +211,46 @@ class Batch:
 
     def _history_of(self, run: int) -> History:
         return History(*torch.from_numpy(self._history[: self.epoch, run].T.copy()).unbind(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The labelled nodes of R runs, padded to equal number."""
+
+    task: Task
+    rows: Tensor
+    """Node indices [R, T]."""
+    labels: Tensor
+    """Classes int64 [R, T], or 0 and 1 as floats [R, T, L]."""
+    present: Tensor
+    """[R, T], 1 for a node and 0 for padding."""
+    weight: Tensor
+    """``present`` over the number of nodes of the run."""
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Mean loss [R] of logits [R, T, L]."""
+        return (self.task.losses(logits, self.labels) * self.weight).sum(1)
+
+    def score(self, logits: Tensor) -> Tensor:
+        """The task's headline metric [R]; float64."""
+        right, possible = self.task.hits(logits, self.labels)
+        return self.task.score((right * self.present).sum(1), (possible * self.present).sum(1))
+
+    def keep(self, runs: Tensor) -> Targets:
+        """The targets of these runs only."""
+        return Targets(self.task, self.rows[runs], self.labels[runs], self.present[runs], self.weight[runs])
+
+
+def make_targets(task: Task, masks: Sequence[Tensor], y: Tensor, dtype: torch.dtype) -> Targets:
+    """The nodes of one mask per run, ascending, and their labels."""
+    nodes = [mask.nonzero().squeeze(1) for mask in masks]
+    longest = max(index.shape[0] for index in nodes)
+    rows = torch.zeros(len(nodes), longest, dtype=torch.int64)
+    present = torch.zeros(len(nodes), longest, dtype=torch.float64)
+    for run, index in enumerate(nodes):
+        rows[run, : index.shape[0]] = index
+        rows[run, index.shape[0] :] = index[0]
+        present[run, : index.shape[0]] = 1
+    weight = (present / present.sum(1, keepdim=True)).to(dtype)
+    labels = y[rows]
+    return Targets(task, rows, labels.to(dtype) if y.is_floating_point() else labels, present, weight)

@@ -13,6 +13,9 @@ from plap.models.parameters import apply_rules
 
 StopBy = Literal["accuracy", "loss"]
 
+ADAM_BETA1, ADAM_BETA2, ADAM_EPS = 0.9, 0.999, 1e-8
+"""Adam's constants, the defaults of ``torch.optim.Adam``; the same for every run."""
+
 
 @dataclass(frozen=True, init=False)
 class RunConfig:

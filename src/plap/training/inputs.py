@@ -1,19 +1,23 @@
-"""What all runs share: the graph and the features, prepared once."""
+"""What the runs of a batch share, and what they differ in: graph and features; parameters and seeds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.nn.baselines import normalized_adjacency
 from plap.sparse import csr_tensor, scipy_from_tensor
-from plap.training.products import SparseMatrix, stacked_product
+from plap.training.config import RunConfig
+from plap.training.native import SparseMatrix, dropout_masks, stacked_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +66,42 @@ class Inputs:
         return self.graph.edge_index
 
 
+@dataclass(frozen=True, eq=False)
+class RunSettings:
+    """The parameters of R runs of one model; what :class:`plap.models.stacked.StackedSettings` asks for."""
+
+    configs: Sequence[RunConfig]
+    dtype: torch.dtype
+    propagation_budget: int | None = None
+    """Bytes that pGNN's steps may allocate; activations are computed again where these do not suffice."""
+    _columns: dict[tuple[str, torch.dtype], Tensor] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """Seeds of the runs, [R]."""
+        return np.array([config.seed for config in self.configs], dtype=np.uint64)
+
+    def column(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
+        """A parameter of every run, [R]."""
+        key = (name, dtype or self.dtype)
+        if key not in self._columns:
+            values = [getattr(config.parameters, name) for config in self.configs]
+            self._columns[key] = torch.tensor(values, dtype=key[1])
+        return self._columns[key]
+
+    def common(self, name: str) -> Any:
+        """A parameter that all runs have in common."""
+        return getattr(self.configs[0].parameters, name)
+
+    def masks(self, epoch: int, layer: int, rates: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Dropout masks [R, *shape] of an epoch."""
+        flat = dropout_masks(self.seeds, epoch, layer, rates, shape[0] * shape[1])
+        return flat.view(-1, *shape)
+
+
 def make_inputs(graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool) -> Inputs:
     """Features as a dense tensor or a sparse matrix of ``dtype``, and the adjacency if it is wanted."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    check_graph(graph)
     features = _features(x, dtype)
     rows = features.rows if isinstance(features, SparseMatrix) else features.shape[0]
     if rows != graph.num_nodes:

@@ -1,8 +1,11 @@
-"""When a run is better than before, and when it ends; the same rule for whole graphs and for pieces."""
+"""When training ends: by early stopping, or by Ctrl-C; the same for whole graphs and for pieces."""
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Sequence
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -67,3 +70,32 @@ class EarlyStopping:
         self._limits, self._by_score = self._limits[runs], self._by_score[runs]
         self.best_epoch, self.best_score = self.best_epoch[runs], self.best_score[runs]
         self.best_loss = self.best_loss[runs]
+
+
+class Interrupts:
+    """Ctrl-C as a flag that is read between epochs, so that nothing is left half-written.
+
+    Inside the ``with`` block the first Ctrl-C sets ``pending``; a second one raises KeyboardInterrupt as
+    usual. Outside the main thread, and where the program handles SIGINT itself, nothing is changed.
+    """
+
+    def __init__(self) -> None:
+        self.pending = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.pending:
+            raise KeyboardInterrupt
+        self.pending = True

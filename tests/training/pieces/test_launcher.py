@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from plap.errors import InputError
-from plap.minibatch import choose_device
-from plap.minibatch.launcher import local_rank, restart_count, world_size
+from plap.training.pieces import choose_device
+from plap.training.pieces.distributed import local_rank, restart_count, world_size
 
 
 @pytest.mark.parametrize(

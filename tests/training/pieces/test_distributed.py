@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import training_worker as worker
-from plap.minibatch import train_in_pieces
+from plap.training.pieces import train_in_pieces
 from torchrun import torchrun
 
 WORKER = Path(worker.__file__)

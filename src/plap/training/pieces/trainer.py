@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.minibatch import checkpoints
-from plap.minibatch.checkpoints import Checkpoint, Snapshot, StateDict
-from plap.minibatch.devices import choose_device
-from plap.minibatch.distributed import Ranks
-from plap.minibatch.evaluation import EvaluateOn, Evaluation
-from plap.minibatch.pieces import Pieces
-from plap.minibatch.steps import Stepper
 from plap.models import find_model
-from plap.training import History, Progress, RunConfig, RunResult, build_module
-from plap.training.interrupts import Interrupts
-from plap.training.module_checks import check_trainable
-from plap.training.stopping import EarlyStopping
+from plap.training.config import RunConfig
+from plap.training.loop import ProgressCallback
+from plap.training.modules import build_module, check_trainable
+from plap.training.pieces import checkpoints
+from plap.training.pieces.checkpoints import Checkpoint, Snapshot, StateDict
+from plap.training.pieces.cutting import Pieces
+from plap.training.pieces.distributed import Ranks, choose_device
+from plap.training.pieces.evaluation import EvaluateOn, Evaluation
+from plap.training.pieces.steps import Stepper
+from plap.training.results import History, Progress, RunResult
+from plap.training.stopping import EarlyStopping, Interrupts
 
 _UNTIL_WHEN = ("max_epochs", "patience")
 """Fields of a configuration that say when training ends, and change no epoch of it."""
@@ -36,7 +35,7 @@ def train_in_pieces(
     ranks: Ranks | None = None,
     evaluation: EvaluateOn = "auto",
     checkpoint: Checkpoint | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> RunResult:
     """Train one run piece by piece.
 
@@ -53,7 +52,7 @@ def train_in_pieces(
     ranks : Ranks, optional
         What :func:`join_ranks` gave; every process calls this function with equal arguments.
     evaluation : {"auto", "halos", "whole"}
-        See :class:`plap.minibatch.evaluation.Evaluation`.
+        See :class:`plap.training.pieces.evaluation.Evaluation`.
     checkpoint : Checkpoint, optional
     progress : function of a Progress, optional
         Called after every epoch, on every rank.

@@ -10,8 +10,8 @@ import torch
 
 import training_worker as worker
 from plap.errors import InputError
-from plap.minibatch import Checkpoint, Ranks, train_in_pieces
 from plap.training import Progress, RunConfig
+from plap.training.pieces import Checkpoint, Ranks, train_in_pieces
 
 
 class PowerCutError(Exception):

@@ -11,9 +11,9 @@ import torch
 import tiny_training
 from plap.data import csbm, split
 from plap.errors import InputError
-from plap.minibatch import EvaluateOn, Pieces, train_in_pieces
 from plap.models import ModelKind, Parameters, register_model
 from plap.training import Progress, RunConfig, train_runs
+from plap.training.pieces import EvaluateOn, Pieces, train_in_pieces
 
 DATA = tiny_training.data(nodes=80)
 EVALUATIONS: tuple[EvaluateOn, EvaluateOn] = ("halos", "whole")

@@ -10,7 +10,7 @@ import pytest
 from torch._C._distributed_c10d import HashStore
 
 from plap.errors import InputError
-from plap.minibatch.meeting import fresh_store
+from plap.training.pieces.distributed import fresh_store
 
 SOON = timedelta(minutes=10)
 

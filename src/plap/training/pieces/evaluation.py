@@ -12,12 +12,12 @@ from torch import Tensor
 
 from plap.checks import check_choice
 from plap.errors import InputError
-from plap.minibatch.distributed import Ranks
-from plap.minibatch.forward import halo_of, logits_of
-from plap.minibatch.pieces import Halo, Piece, Pieces
 from plap.models import find_model
 from plap.parts.subgraph import halo_size
 from plap.training.config import RunConfig
+from plap.training.pieces.cutting import Halo, Piece, Pieces
+from plap.training.pieces.distributed import Ranks
+from plap.training.pieces.steps import halo_of, logits_of
 
 EvaluateOn = Literal["auto", "halos", "whole"]
 

@@ -1,4 +1,4 @@
-"""One step of training on a few pieces, shared by all ranks."""
+"""How a model is called on a piece, how far it sees, and one step of training on a few pieces."""
 
 from __future__ import annotations
 
@@ -11,14 +11,41 @@ import torch
 from torch import Tensor
 
 from plap.data.tasks import Task
-from plap.minibatch.devices import seeded_on
-from plap.minibatch.distributed import Ranks
-from plap.minibatch.forward import logits_of
-from plap.minibatch.pieces import Piece, Pieces, Share
 from plap.models import ModelKind, find_model
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
-from plap.training.masks import mask_keys
+from plap.training.modules import check_logits, seeded
+from plap.training.native import mask_keys
+from plap.training.pieces.cutting import Halo, Piece, Pieces, Share
+from plap.training.pieces.distributed import Ranks
+
+
+def logits_of(kind: ModelKind[Any], module: torch.nn.Module, piece: Piece, num_classes: int) -> Tensor:
+    """Logits [T, L] of the wanted nodes of a piece."""
+    takes_sparse = kind.sparse_features or kind.stacked is not None
+    x = piece.x if takes_sparse or piece.x.layout == torch.strided else piece.x.to_dense()
+    if kind.takes == "graph":
+        logits = module(x, piece.graph)
+    elif piece.weighted:
+        logits = module(x, piece.graph.edge_index, edge_weight=piece.graph.weight.to(x.dtype))
+    else:
+        logits = module(x, piece.graph.edge_index)
+    return check_logits(kind, logits, (piece.graph.num_nodes, num_classes)).index_select(0, piece.rows)
+
+
+def halo_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
+    """How far a node can be and still count, so that a halo of so many hops is exact; None: not known.
+
+    The model says it (:attr:`plap.models.ModelKind.hops`), or its module by an attribute ``hops``. One that
+    takes an ``edge_index`` gets no self-loops at the rim, which would have to be weighted, but one hop more:
+    so all nodes whose messages count have all their neighbours, whatever is computed of these.
+    """
+    kind = find_model(config.model)
+    hops = getattr(module, "hops", None) if kind.hops is None else kind.hops(config.parameters)
+    if not isinstance(hops, int) or hops < 0:
+        return None
+    takes_loops = kind.takes == "graph"
+    return Halo(hops if takes_loops else hops + 1, rim_loops=takes_loops)
 
 
 class PieceLoss(torch.nn.Module):
@@ -100,7 +127,7 @@ class Stepper:
             return nothing
         piece = self._pieces.training_piece(share).to(self._ranks.device)
         key = int(mask_keys(np.array([self._config.seed], dtype=np.uint64), epoch, share.number)[0])
-        with seeded_on(self._ranks.device, key):
+        with seeded(key, self._ranks.device):
             loss: Tensor = self._loss(piece)
         return loss
 

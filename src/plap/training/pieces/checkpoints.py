@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from plap.atomic_file import write_atomic
@@ -56,8 +58,6 @@ class Snapshot:
 
 def encode(snapshot: Snapshot, digest: str) -> bytes:
     """A file's content; ``digest`` says which configuration and data it belongs to."""
-    from safetensors.torch import save  # noqa: PLC0415
-
     groups = {"state": snapshot.state, "best": snapshot.best} | {
         f"adam.{name}": values for name, values in snapshot.moments.items()
     }
@@ -75,9 +75,6 @@ def encode(snapshot: Snapshot, digest: str) -> bytes:
 
 def decode(content: bytes, digest: str, path: Path) -> Snapshot:
     """Read what :func:`encode` gave, and refuse anything else with one sentence."""
-    from safetensors import SafetensorError  # noqa: PLC0415
-    from safetensors.torch import load  # noqa: PLC0415
-
     try:
         tensors = load(content)
         length = int.from_bytes(content[:8], "little")
