@@ -98,10 +98,20 @@ def check_choice(name: str, value: Any, choices: Any) -> Any:
     """
     known = list(get_args(choices) or choices)
     if not isinstance(value, str) or value not in known:
-        close = _close(str(value), known, 1)
-        hint = f" (did you mean {close[0]!r}?)" if close else ""
-        raise InputError(f"{name} must be one of {', '.join(known)}, not {value!r}{hint}")
+        raise InputError(f"{name} must be one of {', '.join(known)}, not {value!r}{near_miss(value, known)}")
     return value
+
+
+def near_miss(name: object, known: Iterable[str]) -> str:
+    """What to put behind a sentence about an unknown name: the nearest known one in brackets, or nothing.
+
+    Examples
+    --------
+    >>> near_miss("gprgn", ["gcn", "gprgnn"])
+    " (did you mean 'gprgnn'?)"
+    """
+    close = _close(str(name), list(known), 1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str | None = None) -> str:

@@ -133,10 +133,10 @@ def neighbour_loader(
 
 
 def pyg_graphs(data: GraphData) -> list[Data]:
-    """The graphs of a collection one by one, for PyG's ``DataLoader`` to batch.
+    """The graphs of a collection one by one, to be batched by PyG's ``DataLoader``.
 
-    A batch goes into a model as ``model(batch.x, batch.edge_index, batch.edge_weight)``; ``batch.n_id`` says
-    which nodes of the collection it has.
+    A model is called with ``model(batch.x, batch.edge_index, batch.edge_weight)``; ``batch.n_id`` are the
+    numbers of the batch's nodes in the collection.
     """
     if data.graph_of_node is None:
         raise InputError(f"{data.name} is one graph, not a collection")

@@ -14,7 +14,7 @@ from plap.training.native import adam_update
 
 
 class Moments(NamedTuple):
-    """What Adam remembers of one parameter [R, ...]."""
+    """Adam's state for one parameter [R, ...]."""
 
     first: Tensor
     """Running mean of the gradient."""
@@ -27,8 +27,8 @@ class Moments(NamedTuple):
 class StackedAdam:
     """``torch.optim.Adam`` with its defaults and L2 weight decay, on parameters of shape [R, ...].
 
-    A run whose gradient is not finite keeps its parameters and moments in that step: one overflow must
-    neither end it in NaN nor touch its batch-mates.
+    A run whose gradient is not finite skips that step and keeps its parameters and moments: one overflow
+    neither turns the run into NaN nor affects the other runs of the batch.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class StackedAdam:
             update(value, gradient, first, second, scalars)
 
     def keep(self, runs: Tensor) -> list[Tensor]:
-        """Go on with these runs only; returns the parameters, which are other tensors now."""
+        """Continue with these runs only; returns the parameters, which are new tensors."""
         for tensors in (self.parameters, self._first, self._second):
             tensors[:] = [value[runs].contiguous() for value in tensors]
         index = runs.numpy()
@@ -67,19 +67,19 @@ class StackedAdam:
         return self.parameters
 
     def state(self) -> list[Moments]:
-        """Moments and number of steps of each parameter, the parameters' own order; not copies."""
+        """Moments and number of steps of each parameter, in order; not copies."""
         steps = torch.from_numpy(self._steps)
         return [Moments(*values, steps) for values in zip(self._first, self._second, strict=True)]
 
     def load_state(self, moments: Sequence[Moments]) -> None:
-        """Go on from what :meth:`state` gave."""
+        """Continue from what :meth:`state` returned."""
         for k, (first, second, steps) in enumerate(moments):
             self._first[k].copy_(first)
             self._second[k].copy_(second)
             self._steps[:] = steps.numpy()
 
     def _scalars(self, taken: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Weight decay, step size and root of the second bias correction; a negative one means no step."""
+        """Weight decay, step size and root of the second bias correction [R, 3]; a negative root: no step."""
         steps = np.maximum(self._steps, 1)
         size = self._lr / (1 - ADAM_BETA1**steps)
         root = np.where(taken, np.sqrt(1 - ADAM_BETA2**steps), -1.0)

@@ -22,7 +22,7 @@ from plap.training.native import SparseMatrix, dropout_masks, stacked_product
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What all runs share: graph, features, and what was made of them once."""
+    """What all runs share: graph and features, and what is derived from them once."""
 
     graph: Graph
     features: Tensor | SparseMatrix
@@ -38,7 +38,7 @@ class Inputs:
 
     @cached_property
     def matrix(self) -> Tensor:
-        """The features as a module may take them: a dense tensor, or a sparse CSR one."""
+        """The features as a tensor, dense or sparse CSR."""
         if not isinstance(self.features, SparseMatrix):
             return self.features
         parts = self.features.indptr, self.features.indices, self.features.values
@@ -62,7 +62,7 @@ class Inputs:
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """The graph's, made once."""
+        """The edges of the graph, int64 [2, E]."""
         return self.graph.edge_index
 
 
@@ -73,7 +73,7 @@ class RunSettings:
     configs: Sequence[RunConfig]
     dtype: torch.dtype
     propagation_budget: int | None = None
-    """Bytes that pGNN's steps may allocate; activations are computed again where these do not suffice."""
+    """Bytes that pGNN's steps may allocate; where they do not suffice, activations are recomputed."""
     _columns: dict[tuple[str, torch.dtype], Tensor] = field(default_factory=dict)
 
     @property
@@ -100,7 +100,7 @@ class RunSettings:
 
 
 def make_inputs(graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool) -> Inputs:
-    """Features as a dense tensor or a sparse matrix of ``dtype``, and the adjacency if it is wanted."""
+    """Check the features and prepare them in ``dtype``; compute GCN's adjacency if asked to."""
     check_graph(graph)
     features = _features(x, dtype)
     rows = features.rows if isinstance(features, SparseMatrix) else features.shape[0]
@@ -128,4 +128,4 @@ def _features(x: object, dtype: torch.dtype) -> Tensor | SparseMatrix:
 
 def _check_finite(values: Tensor) -> None:
     if not bool(torch.isfinite(values).all()):
-        raise InputError("x holds a value that is not finite")
+        raise InputError("x contains a value that is not finite")

@@ -24,7 +24,7 @@ from plap.training.native import mask_keys
 def build_module(config: RunConfig, in_channels: int, out_channels: int) -> torch.nn.Module:
     """The module of ``config``, its weights drawn with ``config.seed``.
 
-    PyTorch's own generator is left as it was.
+    The state of PyTorch's own generator is left unchanged.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def build_module(config: RunConfig, in_channels: int, out_channels: int) -> torc
         module = find_model(config.model).build(config.parameters, in_channels, out_channels)
     if not isinstance(module, torch.nn.Module):
         kind = type(module).__name__
-        raise InputError(f"build of model {config.model!r} must give a torch.nn.Module, not {kind}")
+        raise InputError(f"build of model {config.model!r} must return a torch.nn.Module, not {kind}")
     return module
 
 
@@ -67,7 +67,7 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
 
 
 def check_trainable(kind: ModelKind[Any], module: torch.nn.Module, *, weighted: bool) -> None:
-    """Refuse a module that has nothing to train, or knows no weights where the graph has some."""
+    """Refuse a module without trainable parameters, or without edge weights if the graph is weighted."""
     if any(is_lazy(value) for value in module.parameters()):
         raise InputError(f"model {kind.name!r} has a parameter without a shape: build it with in_channels")
     if not any(value.requires_grad for value in module.parameters()):
@@ -79,10 +79,10 @@ def check_trainable(kind: ModelKind[Any], module: torch.nn.Module, *, weighted: 
 
 
 def check_logits(kind: ModelKind[Any], logits: Any, shape: tuple[int, int]) -> Tensor:
-    """The logits, if they are a tensor of this shape."""
+    """Return ``logits`` if it is a tensor of this shape."""
     if not isinstance(logits, Tensor) or logits.shape != shape:
         got = list(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
-        raise InputError(f"model {kind.name!r} must give logits of shape {list(shape)}, not {got}")
+        raise InputError(f"model {kind.name!r} must return logits of shape {list(shape)}, not {got}")
     return logits
 
 
@@ -92,13 +92,13 @@ def _takes_weights(module: torch.nn.Module) -> bool:
 
 
 class SingleModule:
-    """A module and the arguments of its calls; its parameters and buffers are given with every call.
+    """One run of any module, with the methods of :class:`plap.models.stacked.Family`.
 
     Parameters
     ----------
     kind : ModelKind
     module : torch.nn.Module
-        With its first weights; made the dtype of the inputs.
+        With its initial weights; converted to the dtype of the inputs.
     inputs : Inputs
     num_classes : int
     """
@@ -114,13 +114,13 @@ class SingleModule:
         self._buffers = [name for name, value in module.named_buffers() if value.layout == torch.strided]
 
     def stack(self, modules: Sequence[torch.nn.Module], dtype: torch.dtype) -> StackedState:
-        """What is optimised, and what else a call may change, each with an axis of one run."""
+        """Parameters and buffers, each with a leading axis for the one run."""
         parameters = ((name, value) for name, value in self._module.named_parameters() if value.requires_grad)
         buffers = ((name, self._module.get_buffer(name)) for name in self._buffers)
         return StackedState(_with_axis(parameters), _with_axis(buffers))
 
     def unstack(self, state: State, run: int) -> State:
-        """What ``load_state_dict`` of the module takes; a tensor with two names (tied weights) twice."""
+        """The module's state dict; a tensor with two names (tied weights) appears under both."""
         first: dict[int, str] = {}
         result = {
             name: value for name, value in self._module.state_dict().items() if isinstance(value, Tensor)
@@ -136,16 +136,16 @@ class SingleModule:
         return {name: value.clone() for name, value in result.items()}
 
     def embed(self, state: State, inputs: Inputs) -> Tensor:
-        """Nothing: which part of a module does not depend on dropout is not known."""
+        """Empty: which part of a module does not depend on dropout is not known."""
         return torch.empty(0)
 
     def head(
         self, state: State, inputs: Inputs, settings: RunSettings, embedding: Tensor, epoch: int | None,
         rows: Tensor,
     ) -> Tensor:  # fmt: skip
-        """Logits [1, T, L] at ``rows`` [1, T]. What a training step draws follows from run's seed and epoch.
+        """Logits [1, T, L] at ``rows`` [1, T]; random numbers depend on the run's seed and the epoch alone.
 
-        A training step changes the buffers of ``state``, unless it would leave one that is not finite.
+        A training step updates the buffers of ``state``, unless one of them would not be finite.
         """
         values = {name: value[0] for name, value in state.items()}
         changed = {name: values[name].clone() for name in self._buffers}

@@ -28,7 +28,7 @@ from plap.errors import InputError
 T = TypeVar("T")
 
 PATIENCE = timedelta(minutes=10)
-"""How long a process waits for the others before it gives up, for torchrun to start all of them anew."""
+"""How long a process waits for the others before it gives up, so that torchrun can restart them all."""
 
 _PAUSE = 0.02
 """Seconds between two looks at the store."""
@@ -44,11 +44,11 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether it is the one that prints and writes."""
+        """Whether this is the process that prints and writes."""
         return self.rank == 0
 
     def own(self, items: Iterable[T]) -> Iterator[T]:
-        """Every ``size``-th of the items: what the process has to do of them."""
+        """The share of the items that falls to this process: every ``size``-th one."""
         return itertools.islice(items, self.rank, None, self.size)
 
     def total(self, values: Tensor) -> Tensor:
@@ -66,14 +66,14 @@ class Ranks:
         return int(values)
 
     def wrap(self, module: torch.nn.Module) -> torch.nn.Module:
-        """The module as DistributedDataParallel, where there is anybody to share gradients with."""
+        """The module as DistributedDataParallel, if there are other processes."""
         if self.size == 1:
             return module
         devices = None if self.device.type == "cpu" else [self.device]
         return torch.nn.parallel.DistributedDataParallel(module, devices, forward_sync_buffers=False)
 
     def from_first(self, content: bytes | None) -> bytes | None:
-        """What the first process gives, on all of them."""
+        """The content that the first process passes, on all processes."""
         if self.size == 1:
             return content
         size = torch.tensor([-1 if content is None else len(content)], device=self.device)
@@ -89,10 +89,10 @@ class Ranks:
 
 @contextmanager
 def join_ranks(device: str | torch.device = "auto", patience: timedelta = PATIENCE) -> Iterator[Ranks]:
-    """Meet the other processes that torchrun has started; without torchrun, be alone.
+    """Join the other processes that torchrun has started; without torchrun there is one process.
 
-    They talk over NCCL between GPUs and over Gloo between CPUs. If one of them ends before its time, the
-    others' next exchange fails, at once or after ``patience``, so that all can be started anew.
+    They communicate by NCCL between GPUs and by Gloo between CPUs. If one of them dies, the next exchange of
+    the others fails, at once or after ``patience``, so that all can be restarted.
 
     Parameters
     ----------
@@ -120,15 +120,14 @@ def join_ranks(device: str | torch.device = "auto", patience: timedelta = PATIEN
     except (ValueError, RuntimeError) as error:
         raise InputError(f"the processes cannot meet: {str(error).splitlines()[0]}") from error
     yield Ranks(chosen, rank, size)
-    # only after a good end: in a group that a process has left, taking leave of the others would wait for it
+    # not in a ``finally``: in a group that a process has left, this would wait for that process
     dist.destroy_process_group()
 
 
 def choose_device(device: str | torch.device = "auto") -> torch.device:
-    """The device of this name; "auto" is a CUDA device where there is one, and the CPU otherwise.
+    """The device of this name; "auto" is a CUDA device if there is one, and the CPU otherwise.
 
-    Where torchrun started several processes on a machine, "auto" and "cuda" mean a device of its own for
-    each of them.
+    If torchrun started several processes on a machine, "auto" and "cuda" give each its own device.
 
     Examples
     --------
@@ -148,46 +147,46 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
     count = torch.cuda.device_count()
     index = local_rank() if chosen.index is None else chosen.index
     if index >= count:
-        raise InputError(f"device cuda:{index} is not there: PyTorch sees {count} CUDA devices")
+        raise InputError(f"there is no device cuda:{index}: PyTorch sees {count} CUDA devices")
     return torch.device("cuda", index)
 
 
 def world_size() -> int:
-    """How many processes were started; 1 where there was no launcher."""
+    """Number of processes that the launcher started; 1 without a launcher."""
     return _number("WORLD_SIZE", 1)
 
 
 def local_rank() -> int:
-    """Which of the processes on this machine this one is; 0 where there was no launcher."""
+    """Number of this process among those on this machine; 0 without a launcher."""
     return _number("LOCAL_RANK", 0)
 
 
 def restart_count() -> int:
-    """How often torchrun's agent on this machine has started its processes anew.
+    """How often torchrun's agent on this machine has restarted its processes.
 
-    Every agent counts for itself: that of a machine that came later begins at 0, and where machines join or
-    leave, none of them counts.
+    Every agent counts for itself: that of a machine that joined later begins at 0, and if machines join or
+    leave, no agent counts that.
     """
     return _number("TORCHELASTIC_RESTART_COUNT", 0)
 
 
 def run_id() -> str:
-    """What torchrun was told to call the training (--rdzv-id), the same on all machines at every restart.
+    """torchrun's name for this job (--rdzv-id), the same on all machines and after every restart.
 
-    "none" where torchrun was not told, empty without torchrun.
+    "none" if torchrun was given none, empty without torchrun.
     """
     return os.environ.get("TORCHELASTIC_RUN_ID", "")
 
 
 def fresh_store(store: Store, rank: int, size: int, patience: timedelta) -> PrefixStore:
-    """A part of ``store`` that these processes, all alive now, share and nobody has written to.
+    """A namespace of ``store`` that these processes, all alive now, share and nobody has written to.
 
-    torchrun's agent keeps its store when it starts processes anew, with the addresses of those that have
-    ended in it; a process that finds these before the new ones would try to connect to nobody. The number of
-    the start would not tell them apart: where several machines take part, each counts its own.
+    torchrun's agent keeps its store when it restarts processes, with the addresses of the processes that
+    have ended; a process that reads these before the new ones would try to connect to nobody. The number of
+    restarts cannot tell them apart, because every machine counts its own.
 
-    So every process shows a number that nobody else has, the first one gives out the numbers it sees with a
-    name for the meeting, and whoever finds its own number among them agrees.
+    So every process publishes a random number, the first one publishes the numbers that it sees together
+    with a name for the meeting, and a process that finds its own number among them confirms.
     """
     mine = secrets.token_hex(8)
     until = time.monotonic() + patience.total_seconds()
@@ -221,17 +220,19 @@ def _read(store: Store, key: str) -> str | None:
 
 def _wait(until: float) -> None:
     if time.monotonic() > until:
-        raise InputError("the processes cannot meet: one of them did not come in time")
+        raise InputError("the processes cannot meet: one of them did not arrive in time")
     time.sleep(_PAUSE)
 
 
 def _number(name: str, least: int) -> int:
-    """A variable of the environment; ``least`` is also what it is when it is not there."""
+    """An environment variable as an integer; ``least`` is also its default."""
     text = os.environ.get(name, str(least))
     try:
         number = int(text)
     except ValueError:
         number = least - 1
     if number < least:
-        raise InputError(f"the environment's {name} must be an integer of {least} or more, not {text!r}")
+        raise InputError(
+            f"the environment variable {name} must be an integer of {least} or more, not {text!r}"
+        )
     return number
