@@ -10,10 +10,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 import plap
+from activations import activation_bytes
 from plap.data import GraphData, Split, load, split
-from plap.minibatch import Pieces, activation_bytes, train_in_pieces
-from plap.minibatch.pieces import Piece
 from plap.training import RunConfig, RunResult, build_module, train_runs
+from plap.training.pieces import Pieces, train_in_pieces
+from plap.training.pieces.cutting import Piece
 
 SETS = ("computers", "cs")
 PARTS, PER_BATCH = 32, 12

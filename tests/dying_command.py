@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 from plap.cli import main
-from plap.minibatch import checkpoints
-from plap.minibatch.checkpoints import Snapshot
+from plap.training.pieces import checkpoints
+from plap.training.pieces.checkpoints import Snapshot
 
 _write, _decode = checkpoints.write, checkpoints.decode
 

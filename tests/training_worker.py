@@ -10,8 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from plap.data import csbm, split
-from plap.minibatch import Checkpoint, EvaluateOn, Pieces, join_ranks, train_in_pieces
 from plap.training import Progress, RunConfig, RunResult
+from plap.training.pieces import Checkpoint, EvaluateOn, Pieces, join_ranks, train_in_pieces
 
 CONFIG = RunConfig(p=1.5, K=2, hidden=8, dropout=0.5, max_epochs=8, seed=3)
 

@@ -12,7 +12,7 @@ from plap.propagation import aggregation_weights, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
-    from plap import insight, minibatch, models, nn, parts, spectral, training
+    from plap import insight, models, nn, parts, spectral, training
     from plap.fitting import FitResult, fit
     from plap.fitting.estimator import PGNNClassifier
     from plap.label_propagation import PLaplacianLabelPropagation
@@ -37,7 +37,6 @@ __all__ = [
     "gradient",
     "insight",
     "memory_needed",
-    "minibatch",
     "models",
     "nn",
     "objective",
@@ -51,7 +50,7 @@ __all__ = [
 
 
 _LAZY = {
-    **dict.fromkeys(("insight", "minibatch", "models", "nn", "parts", "spectral", "training"), ""),
+    **dict.fromkeys(("insight", "models", "nn", "parts", "spectral", "training"), ""),
     "FitResult": "plap.fitting",
     "PGNNClassifier": "plap.fitting.estimator",
     "PLaplacianLabelPropagation": "plap.label_propagation",

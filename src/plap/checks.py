@@ -98,16 +98,16 @@ def check_choice(name: str, value: Any, choices: Any) -> Any:
     """
     known = list(get_args(choices) or choices)
     if not isinstance(value, str) or value not in known:
-        raise InputError(f"{name} must be one of {', '.join(known)}, not {value!r}{nearest(value, known)}")
+        raise InputError(f"{name} must be one of {', '.join(known)}, not {value!r}{near_miss(value, known)}")
     return value
 
 
-def nearest(name: Any, known: Iterable[str]) -> str:
+def near_miss(name: object, known: Iterable[str]) -> str:
     """What to put behind a sentence about an unknown name: the nearest known one in brackets, or nothing.
 
     Examples
     --------
-    >>> nearest("gprgn", ["gcn", "gprgnn"])
+    >>> near_miss("gprgn", ["gcn", "gprgnn"])
     " (did you mean 'gprgnn'?)"
     """
     close = _close(str(name), list(known), 1)

@@ -18,7 +18,7 @@ import plap
 from command import run
 from plap.data.tables.collections import load_collection
 from plap.fitting.artifacts import load_metrics, load_model
-from plap.minibatch import pyg_graphs
+from plap.parts import pyg_graphs
 from plap.training import RunConfig, build_module
 from torchrun import torchrun
 

@@ -18,8 +18,8 @@ from plap.data import csbm, split
 from plap.errors import InputError
 from plap.fitting import FitResult, FitSettings, PieceSettings, fit
 from plap.fitting.pieces import remove_checkpoints
-from plap.minibatch import Ranks, join_ranks
 from plap.training import Progress
+from plap.training.pieces import Ranks, join_ranks
 from torchrun import free_port, outputs_of
 
 DATA = csbm(phi=0.5, n=60, f=8, seed=2)

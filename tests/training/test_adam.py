@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from plap.training.adam import Moments, StackedAdam, _update, _update_natively
+from plap.training.adam import Moments, StackedAdam, _update
+from plap.training.native import adam_update
 
 LR = (0.01, 0.05, 0.001)
 DECAY = (0.0, 5e-4, 0.1)
@@ -69,7 +70,7 @@ def test_the_step_of_other_devices_is_the_one_of_the_cpu(dtype: torch.dtype) -> 
     scalars = np.array([[0.0, 0.01, 0.3], [5e-4, 0.05, 0.3], [0.1, 0.001, -1.0]])
     tensors = [torch.rand(3, 5, 4, generator=torch.Generator().manual_seed(k), dtype=dtype) for k in range(4)]
     ours, theirs = ([value.clone() for value in tensors] for _ in range(2))
-    for update, (value, gradient, first, second) in ((_update_natively, ours), (_update, theirs)):
+    for update, (value, gradient, first, second) in ((adam_update, ours), (_update, theirs)):
         update(value, gradient, first, second, scalars)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other)

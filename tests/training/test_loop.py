@@ -155,7 +155,7 @@ def test_no_runs_no_results() -> None:
         ({"splits": tiny.Masks(SPLIT.train, torch.zeros(60, dtype=torch.bool))}, "split.val has no node"),
         ({"splits": [SPLIT]}, "splits has 1 entries for 2 runs"),
         ({"x": DATA.x[:7]}, "x has 7 rows but graph has 60 nodes"),
-        ({"x": DATA.x / 0}, "x holds a value that is not finite"),
+        ({"x": DATA.x / 0}, "x contains a value that is not finite"),
         ({"num_classes": 1}, "num_classes is 1"),
         ({"dtype": torch.float16}, "dtype must be"),
         ({"on_interrupt": "stop"}, "on_interrupt must be"),

@@ -13,7 +13,7 @@ from plap.kernels.activations import KEEP_ALL, KEEP_NONE, sparsest
 from plap.kernels.fused import operator
 from plap.models import find_model, model_names
 from plap.training import Progress, RunConfig, RunResult, train_runs
-from plap.training.batches import make_batches, run_bytes
+from plap.training.loop import make_batches, run_bytes
 
 STACKED = [name for name in model_names() if find_model(name).stacked]
 LIMITS = {"max_epochs": 25, "patience": 8}

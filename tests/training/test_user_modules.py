@@ -221,7 +221,7 @@ class WithoutWeights(Linear):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda c, i, o: Linear, "must give a torch.nn.Module, not type"),
+        (lambda c, i, o: Linear, "must return a torch.nn.Module, not type"),
         (lambda c, i, o: GCN(-1, 8, 2, o), "a parameter without a shape"),
         (lambda c, i, o: torch.nn.Identity(), "no parameter to train"),
         (lambda c, i, o: WithoutWeights(i, o), "takes no edge_weight"),

@@ -25,10 +25,10 @@ from plap.fitting.artifacts import check_writable, estimate_size, load_metrics
 from plap.fitting.pieces import first_checkpoint, remove_checkpoints
 from plap.fitting.search import Announce
 from plap.fitting.settings import MODEL
-from plap.minibatch import Ranks, join_ranks
-from plap.minibatch.evaluation import check_place_of_evaluation
-from plap.minibatch.launcher import world_size
 from plap.reporting.terminal import show_fit
+from plap.training.pieces import Ranks, join_ranks
+from plap.training.pieces.distributed import world_size
+from plap.training.pieces.evaluation import check_place_of_evaluation
 
 
 def fit(

@@ -26,7 +26,7 @@ from plap.graph import Graph, check_graph
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.training import RunConfig, Trial
-from plap.training.loop import Report
+from plap.training.loop import ProgressCallback
 
 _SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay")
 
@@ -118,7 +118,7 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         train: Any = None,
         val: Any = None,
-        progress: Report | None = None,
+        progress: ProgressCallback | None = None,
     ) -> PGNNClassifier:
         """Find and train a model.
 

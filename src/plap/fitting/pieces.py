@@ -16,12 +16,12 @@ from plap.data.splits import Split
 from plap.errors import InputError
 from plap.fitting.search import Fitted, checked
 from plap.fitting.settings import MODEL, FitSettings, PieceSettings
-from plap.minibatch import Checkpoint, Pieces, Ranks, checkpoints, train_in_pieces
-from plap.minibatch.evaluation import check_place_of_evaluation
-from plap.minibatch.launcher import restart_count, run_id
 from plap.parts import partition
 from plap.training import RunConfig, RunResult, combine
-from plap.training.loop import Report
+from plap.training.loop import ProgressCallback
+from plap.training.pieces import Checkpoint, Pieces, Ranks, checkpoints, train_in_pieces
+from plap.training.pieces.distributed import restart_count, run_id
+from plap.training.pieces.evaluation import check_place_of_evaluation
 
 _SUFFIX = ".checkpoint"
 _MARKER = "run-id"
@@ -42,7 +42,7 @@ class TrainInPieces:
     folder: Path
     resume: bool
 
-    def __call__(self, key: str, progress: Report | None) -> Fitted:
+    def __call__(self, key: str, progress: ProgressCallback | None) -> Fitted:
         """Train the model of this name."""
         config, seeds = self.settings.config(key), self.settings.members
         runs = []
@@ -54,7 +54,7 @@ class TrainInPieces:
         ensemble = combine(runs, self.pieces.task)
         return checked(Fitted(config, (), ensemble, any(run.interrupted for run in runs)))
 
-    def _run(self, config: RunConfig, progress: Report | None) -> RunResult:
+    def _run(self, config: RunConfig, progress: ProgressCallback | None) -> RunResult:
         checkpoint = Checkpoint(
             _place(self.folder, config.model, config.seed), self.how.checkpoint_every, resume=self.resume
         )
@@ -150,7 +150,7 @@ def _cut_once(data: GraphData, parts: int, seed: int, ranks: Ranks) -> Tensor:
     return torch.from_numpy(np.frombuffer(received, dtype=np.int64).copy())
 
 
-def _part(progress: Report | None, number: int, count: int) -> Report | None:
+def _part(progress: ProgressCallback | None, number: int, count: int) -> ProgressCallback | None:
     if progress is None:
         return None
     return lambda state: progress(replace(state, done=(number + state.done) / count))

@@ -25,9 +25,9 @@ from plap.fitting.result import FitResult
 from plap.fitting.search import Announce, Fitted, NothingTrainedError, Train, fit_model
 from plap.fitting.settings import LABEL_PROPAGATION, MODEL, FitSettings
 from plap.label_propagation import PLaplacianLabelPropagation
-from plap.minibatch import Ranks, join_ranks
 from plap.models import find_model
-from plap.training.loop import Report
+from plap.training.loop import ProgressCallback
+from plap.training.pieces import Ranks, join_ranks
 
 
 def fit(
@@ -57,7 +57,7 @@ def fit(
     announce : function of a name, optional
         Called when a method's training begins; returns the function that is told its progress, or None.
     ranks : Ranks, optional
-        With ``settings.pieces``: the processes that train together, see :func:`plap.minibatch.join_ranks`.
+        With ``settings.pieces``: the processes that train together, see :func:`plap.training.pieces.join_ranks`.
     checkpoints : path, optional
         With ``settings.pieces``: the folder for checkpoints. They stay there until the caller, who has saved
         the result, removes them by :func:`plap.fitting.pieces.remove_checkpoints`.
@@ -129,7 +129,7 @@ class _OnWholeGraph:
     def __init__(self, data: GraphData, split: Split, settings: FitSettings) -> None:
         self._data, self._split, self._settings = data, split, settings
 
-    def __call__(self, model: str, progress: Report | None) -> Fitted:
+    def __call__(self, model: str, progress: ProgressCallback | None) -> Fitted:
         data = self._data
         return fit_model(
             data.graph, data.x, data.y, self._split, self._settings, model,

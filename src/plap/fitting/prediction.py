@@ -13,9 +13,9 @@ from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel
 from plap.graph import Graph
-from plap.minibatch.devices import choose_device
 from plap.nn.linear import Features
 from plap.training import RunConfig, build_module
+from plap.training.pieces.distributed import choose_device
 
 
 def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") -> Predictions:

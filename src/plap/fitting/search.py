@@ -22,9 +22,9 @@ from plap.training import (
     train_ensemble,
     tune,
 )
-from plap.training.loop import Report
+from plap.training.loop import ProgressCallback
 
-Announce = Callable[[str], Report | None]
+Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a method whose training begins; returns what to tell its progress to."""
 
 _SEARCH = 0.8
@@ -46,7 +46,7 @@ class Fitted:
     interrupted: bool = False
 
 
-Train = Callable[[str, Report | None], Fitted]
+Train = Callable[[str, ProgressCallback | None], Fitted]
 """Trains the model of this name."""
 
 
@@ -59,7 +59,7 @@ def fit_model(
     model: str = MODEL,
     *,
     num_classes: int | None = None,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Fitted:
     """Search the model's own grid, then train the winner with several seeds, on the whole graph.
 
@@ -101,7 +101,7 @@ def checked(fitted: Fitted) -> Fitted:
     return fitted
 
 
-def _part(progress: Report | None, begin: float, end: float) -> Report | None:
+def _part(progress: ProgressCallback | None, begin: float, end: float) -> ProgressCallback | None:
     """``progress`` for the part of a fit from ``begin`` to ``end``."""
     if progress is None:
         return None

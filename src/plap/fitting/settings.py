@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from plap.minibatch.evaluation import EvaluateOn
 from plap.training import RunConfig
 from plap.training.config import StopBy
+from plap.training.pieces.evaluation import EvaluateOn
 
 MODEL = "pgnn"
 """The model that a fit is for; see :mod:`plap.models`."""

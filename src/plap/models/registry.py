@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from plap.checks import nearest
+from plap.checks import check_choice, near_miss
 from plap.errors import InputError
 from plap.models.kind import TRAINING_FIELDS, ModelKind
 from plap.models.parameters import Parameters
@@ -65,9 +65,7 @@ def find_model(name: str) -> ModelKind[Any]:
     >>> find_model("sgc").fields
     ('K',)
     """
-    if isinstance(name, str) and name in _KINDS:
-        return _KINDS[name]
-    raise InputError(f"model must be one of {', '.join(_KINDS)}, not {name!r}{nearest(name, _KINDS)}")
+    return _KINDS[check_choice("model", name, _KINDS)]
 
 
 def model_names() -> tuple[str, ...]:
@@ -115,7 +113,7 @@ def _check_names(kind: ModelKind[Any]) -> None:
             if name not in (*kind.fields, "lr", "weight_decay", "max_epochs", "patience", "stop_by"):
                 raise InputError(
                     f"model {kind.name!r}: {place} names {name!r}, which is neither a parameter of the model "
-                    f"nor a setting of training{nearest(name, kind.fields)}"
+                    f"nor a setting of training{near_miss(name, kind.fields)}"
                 )
             if isinstance(values, str) or not isinstance(values, tuple) or not values:
                 raise InputError(f"model {kind.name!r}: {place} must have a tuple of values for {name!r}")
@@ -124,4 +122,4 @@ def _check_names(kind: ModelKind[Any]) -> None:
         raise InputError(f"model {kind.name!r}: dropout_fields must be a tuple of names, not one string")
     for name in named:
         if name not in kind.fields:
-            raise InputError(f"model {kind.name!r} has no parameter {name!r}{nearest(name, kind.fields)}")
+            raise InputError(f"model {kind.name!r} has no parameter {name!r}{near_miss(name, kind.fields)}")

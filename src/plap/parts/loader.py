@@ -1,10 +1,10 @@
-"""Mini-batches of a graph: of several parts, as in Cluster-GCN, or of sampled neighbourhoods by PyG."""
+"""Mini-batches: several parts of a graph (Cluster-GCN), sampled neighbourhoods, or whole graphs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -16,6 +16,9 @@ from plap.data.sampling import check_seed
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.parts.subgraph import Subgraph, induced, with_halo
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class PartLoader:
@@ -127,3 +130,18 @@ def neighbour_loader(
     whole = data.graph.to_pyg(y=data.y, **features)
     options = {"subgraph_type": "bidirectional", **options}
     return NeighborLoader(whole, list(num_neighbours), input_nodes=nodes, batch_size=batch_size, **options)
+
+
+def pyg_graphs(data: GraphData) -> list[Data]:
+    """The graphs of a collection one by one, to be batched by PyG's ``DataLoader``.
+
+    A model is called with ``model(batch.x, batch.edge_index, batch.edge_weight)``; ``batch.n_id`` are the
+    numbers of the batch's nodes in the collection.
+    """
+    if data.graph_of_node is None:
+        raise InputError(f"{data.name} is one graph, not a collection")
+    pieces = [induced(data.graph, data.graph_of_node == number) for number in data.graph_of_node.unique()]
+    return [
+        piece.graph.to_pyg(x=piece.rows(data.x).to_dense(), y=piece.rows(data.y), n_id=piece.nodes)
+        for piece in pieces
+    ]

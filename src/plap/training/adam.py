@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,11 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-BETA1, BETA2, EPS = 0.9, 0.999, 1e-8
+from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
+from plap.training.native import adam_update
 
 
 class Moments(NamedTuple):
-    """What Adam remembers of one parameter [R, ...]."""
+    """Adam's state for one parameter [R, ...]."""
 
     first: Tensor
     """Running mean of the gradient."""
@@ -27,8 +27,8 @@ class Moments(NamedTuple):
 class StackedAdam:
     """``torch.optim.Adam`` with its defaults and L2 weight decay, on parameters of shape [R, ...].
 
-    A run whose gradient is not finite keeps its parameters and moments in that step: one overflow must
-    neither end it in NaN nor touch its batch-mates.
+    A run whose gradient is not finite skips that step and keeps its parameters and moments: one overflow
+    neither turns the run into NaN nor affects the other runs of the batch.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class StackedAdam:
         sums = [gradient.unsqueeze(1).flatten(1).sum(1, dtype=torch.float64) for gradient in gradients]
         taken = torch.isfinite(torch.stack(sums).sum(0)).cpu().numpy()
         self._steps += taken
-        update = _update_natively if gradients[0].device.type == "cpu" else _update
+        update = adam_update if gradients[0].device.type == "cpu" else _update
         scalars = self._scalars(taken)
         for value, gradient, first, second in zip(
             self.parameters, gradients, self._first, self._second, strict=True
@@ -58,7 +58,7 @@ class StackedAdam:
             update(value, gradient, first, second, scalars)
 
     def keep(self, runs: Tensor) -> list[Tensor]:
-        """Go on with these runs only; returns the parameters, which are other tensors now."""
+        """Continue with these runs only; returns the parameters, which are new tensors."""
         for tensors in (self.parameters, self._first, self._second):
             tensors[:] = [value[runs].contiguous() for value in tensors]
         index = runs.numpy()
@@ -67,37 +67,23 @@ class StackedAdam:
         return self.parameters
 
     def state(self) -> list[Moments]:
-        """Moments and number of steps of each parameter, the parameters' own order; not copies."""
+        """Moments and number of steps of each parameter, in order; not copies."""
         steps = torch.from_numpy(self._steps)
         return [Moments(*values, steps) for values in zip(self._first, self._second, strict=True)]
 
     def load_state(self, moments: Sequence[Moments]) -> None:
-        """Go on from what :meth:`state` gave."""
+        """Continue from what :meth:`state` returned."""
         for k, (first, second, steps) in enumerate(moments):
             self._first[k].copy_(first)
             self._second[k].copy_(second)
             self._steps[:] = steps.numpy()
 
     def _scalars(self, taken: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Weight decay, step size and root of the second bias correction; a negative one means no step."""
+        """Weight decay, step size and root of the second bias correction [R, 3]; a negative root: no step."""
         steps = np.maximum(self._steps, 1)
-        size = self._lr / (1 - BETA1**steps)
-        root = np.where(taken, np.sqrt(1 - BETA2**steps), -1.0)
+        size = self._lr / (1 - ADAM_BETA1**steps)
+        root = np.where(taken, np.sqrt(1 - ADAM_BETA2**steps), -1.0)
         return np.stack([self._weight_decay, size, root], axis=1)
-
-
-def _update_natively(
-    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, scalars: np.ndarray[Any, Any]
-) -> None:
-    """One step on the CPU, as machine code: one pass over memory."""
-    from plap.training.native import launch  # noqa: PLC0415  (Numba takes a second to import)
-    from plap.training.native_loops import adam_loop  # noqa: PLC0415
-
-    runs, size = value.shape[0], math.prod(value.shape[1:])
-    launch(
-        adam_loop(value.dtype == torch.float64), 2 * runs * size, runs, size, value.data_ptr(),
-        gradient.data_ptr(), first.data_ptr(), second.data_ptr(), scalars.ctypes.data,
-    )  # fmt: skip
 
 
 def _update(
@@ -109,7 +95,7 @@ def _update(
     decay, size, root = (column.view(shape) for column in columns)
     taken = root > 0
     gradient = torch.where(taken, gradient + decay * value, 0)
-    first.copy_(torch.where(taken, first.lerp(gradient, 1 - BETA1), first))
-    second.copy_(torch.where(taken, BETA2 * second + (1 - BETA2) * gradient.square(), second))
-    step = size * first / (second.sqrt() / root + EPS)
+    first.copy_(torch.where(taken, first.lerp(gradient, 1 - ADAM_BETA1), first))
+    second.copy_(torch.where(taken, ADAM_BETA2 * second + (1 - ADAM_BETA2) * gradient.square(), second))
+    step = size * first / (second.sqrt() / root + ADAM_EPS)
     value.sub_(torch.where(taken, step, 0))

@@ -1,9 +1,10 @@
-"""One batch of runs in training: stacked parameters, per-run early stopping, finished runs dropped."""
+"""One batch of runs: stacked parameters, targets and early stopping per run, finished runs dropped."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -15,28 +16,25 @@ from plap.models.stacked import State
 from plap.split_masks import SplitLike
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
-from plap.training.inputs import Inputs
-from plap.training.modules import build_module
-from plap.training.objective import make_targets
+from plap.training.inputs import Inputs, RunSettings
+from plap.training.modules import SingleModule, build_module
 from plap.training.results import History, RunResult
-from plap.training.run_settings import RunSettings
-from plap.training.single import SingleModule
 from plap.training.stopping import EarlyStopping
 
 
 class Batch:
-    """Runs that are trained together.
+    """Runs that are trained together, each by its own configuration on its own split.
 
     Parameters
     ----------
     inputs : Inputs
     y : Tensor
-        Labels; read at training and validation nodes only.
+        Labels; only those of training and validation nodes are read.
     task : Task
     configs, splits : one of each per run
-        One run alone where the model is not stacked.
+        A single run if the model has no stacked form.
     propagation_budget : int, optional
-        See :class:`plap.training.run_settings.RunSettings`.
+        See :class:`plap.training.inputs.RunSettings`.
     """
 
     def __init__(
@@ -64,7 +62,7 @@ class Batch:
         )
         count = len(configs)
         self.active = np.arange(count)
-        """Which runs of the batch are still being trained."""
+        """The runs of the batch that are still being trained."""
         self._stopping = EarlyStopping(configs)
         self._best = {name: value.clone() for name, value in (parameters | self._buffers).items()}
         self._finished: dict[int, RunResult] = {}
@@ -88,7 +86,7 @@ class Batch:
         return float(self._stopping.best_score.max(initial=-np.inf))
 
     def train_epoch(self) -> list[int]:
-        """One step of every active run, then validation; returns the runs that are through with it."""
+        """Train every active run for one step, then validate; returns the runs that have ended."""
         start = time.perf_counter()
         train_loss = self._step()
         val_loss, val_score = self._validate()
@@ -99,18 +97,18 @@ class Batch:
         return self._drop_finished()
 
     def result(self, run: int) -> RunResult:
-        """That of a run that is through."""
+        """The result of a run that has ended."""
         return self._finished[run]
 
     def results(self) -> list[RunResult]:
-        """One result a run; runs that are still active are given up as interrupted."""
+        """One result per run; runs that are still active end here as interrupted."""
         if len(self.active):
             self._finish(np.arange(len(self.active)), interrupted=True)
             self.active = self.active[:0]
         return [self._finished[run] for run in range(len(self._configs))]
 
     def _begin(self) -> None:
-        """What follows from the set of active runs."""
+        """Prepare everything that depends on which runs are active."""
         configs = [self._configs[run] for run in self.active]
         self._settings = self._settings_of(configs)
         self._shared = all(self._kind.may_share(config.parameters) for config in configs)
@@ -151,7 +149,7 @@ class Batch:
         return self._val.loss(logits).double().numpy(), self._val.score(logits).numpy()
 
     def _remember(self, better: np.ndarray) -> None:
-        """Keep the parameters of the runs that have just been better than ever."""
+        """Keep the parameters of the runs whose best epoch this is."""
         runs = torch.from_numpy(better)
         now = [*self._adam.parameters, *self._buffers.values()]
         for value, kept in zip(now, self._best.values(), strict=True):
@@ -206,10 +204,53 @@ class Batch:
         return self._family.head(state, self._inputs, settings, embedding, None, rows)
 
     def _record(self, *values: np.ndarray) -> None:
-        """Write the numbers of the epoch that has just ended into the history."""
+        """Append the values of the epoch that has just ended to the history."""
         if self.epoch > len(self._history):
             self._history = np.concatenate([self._history, np.empty_like(self._history)])
         self._history[self.epoch - 1, self.active] = np.stack(values, axis=1)
 
     def _history_of(self, run: int) -> History:
         return History(*torch.from_numpy(self._history[: self.epoch, run].T.copy()).unbind(0))
+
+
+@dataclass(frozen=True, eq=False)
+class Targets:
+    """The labelled nodes of R runs, padded to equal length; loss and score at these nodes."""
+
+    task: Task
+    rows: Tensor
+    """Node indices [R, T]."""
+    labels: Tensor
+    """Classes int64 [R, T], or 0 and 1 as floats [R, T, L]."""
+    present: Tensor
+    """[R, T], 1 for a node and 0 for padding."""
+    weight: Tensor
+    """``present`` over the number of nodes of the run."""
+
+    def loss(self, logits: Tensor) -> Tensor:
+        """Mean loss [R] of logits [R, T, L]."""
+        return (self.task.losses(logits, self.labels) * self.weight).sum(1)
+
+    def score(self, logits: Tensor) -> Tensor:
+        """The task's headline metric [R]; float64."""
+        right, possible = self.task.hits(logits, self.labels)
+        return self.task.score((right * self.present).sum(1), (possible * self.present).sum(1))
+
+    def keep(self, runs: Tensor) -> Targets:
+        """The targets of these runs only."""
+        return Targets(self.task, self.rows[runs], self.labels[runs], self.present[runs], self.weight[runs])
+
+
+def make_targets(task: Task, masks: Sequence[Tensor], y: Tensor, dtype: torch.dtype) -> Targets:
+    """The nodes of one mask per run, ascending, and their labels."""
+    nodes = [mask.nonzero().squeeze(1) for mask in masks]
+    longest = max(index.shape[0] for index in nodes)
+    rows = torch.zeros(len(nodes), longest, dtype=torch.int64)
+    present = torch.zeros(len(nodes), longest, dtype=torch.float64)
+    for run, index in enumerate(nodes):
+        rows[run, : index.shape[0]] = index
+        rows[run, index.shape[0] :] = index[0]
+        present[run, : index.shape[0]] = 1
+    weight = (present / present.sum(1, keepdim=True)).to(dtype)
+    labels = y[rows]
+    return Targets(task, rows, labels.to(dtype) if y.is_floating_point() else labels, present, weight)

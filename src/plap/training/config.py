@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from plap.checks import nearest
+from plap.checks import near_miss
 from plap.errors import InputError
 from plap.models import ModelKind, Parameters, choice, find_model, integer, number
 from plap.models.parameters import apply_rules
 
 StopBy = Literal["accuracy", "loss"]
+
+ADAM_BETA1, ADAM_BETA2, ADAM_EPS = 0.9, 0.999, 1e-8
+"""Adam's constants, the defaults of ``torch.optim.Adam``; the same for every run."""
 
 
 @dataclass(frozen=True, init=False)
@@ -20,18 +23,18 @@ class RunConfig:
     """One training run: a model, its own parameters, and how it is trained.
 
     Parameters of the model are given as keywords beside those of training, or as one object; a keyword that
-    neither the model nor training has is refused.
+    belongs to neither is refused.
 
     Parameters
     ----------
     model : str
-        A name of :func:`plap.models.model_names`; see :func:`plap.models.register_model`.
+        One of :func:`plap.models.model_names`; see :func:`plap.models.register_model`.
     parameters : Parameters, optional
-        An instance of the model's own dataclass; its defaults where there is none.
+        An instance of the model's own dataclass; by default with that class's default values.
     lr, weight_decay, seed, max_epochs, patience, stop_by :
-        The fields below.
+        See the fields below.
     **values :
-        Fields of the model's parameters, in place of those of ``parameters``.
+        Fields of the model's parameters; they override those of ``parameters``.
 
     Examples
     --------
@@ -58,7 +61,7 @@ class RunConfig:
     patience: int = integer(200)
     """Epochs without improvement on the validation set after which the run ends."""
     stop_by: StopBy = choice("accuracy", "accuracy", "loss")
-    """"accuracy": the better validation score (micro-F1 for multi-label data), the lower loss where equal."""
+    """"accuracy": by validation score (micro-F1 for multi-label data), ties broken by the lower loss."""
 
     def __init__(self, model: str = "pgnn", parameters: Parameters | None = None, **values: Any) -> None:
         kind = find_model(model)
@@ -77,11 +80,11 @@ class RunConfig:
         apply_rules(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By value: the class of a user's parameters need not be importable where it is unpickled."""
+        """Pickle by value: the class of a user's parameters need not be importable where it is loaded."""
         return RunConfig.from_dict, (self.to_dict(),)
 
     def with_values(self, **values: Any) -> RunConfig:
-        """The same run with other values of some fields, of the model or of training."""
+        """The same run with some fields, of the model or of training, replaced."""
         mine = {name: getattr(self, name) for name in OF_TRAINING}
         return RunConfig(self.model, self.parameters, **mine | values)
 
@@ -113,7 +116,7 @@ class RunConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RunConfig:
-        """What :meth:`to_dict` returned; fields that are missing have their defaults."""
+        """The configuration that :meth:`to_dict` described; missing fields take their defaults."""
         return cls(**values)
 
 
@@ -124,7 +127,7 @@ OF_TRAINING = tuple(
 
 
 def unknown_field(kind: ModelKind[Any], name: str) -> str:
-    """The sentence about a field that a configuration of this model does not have."""
-    hint = nearest(name, (*kind.fields, *OF_TRAINING))
+    """The error message for a field that a configuration of this model does not have."""
+    hint = near_miss(name, (*kind.fields, *OF_TRAINING))
     own = f"the model's are {', '.join(kind.fields)}" if kind.fields else "the model has none"
     return f"{kind.name} has no field {name!r}{hint}: {own}; training's are {', '.join(OF_TRAINING)}"

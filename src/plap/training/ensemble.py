@@ -1,4 +1,4 @@
-"""One configuration trained with several seeds; the mean of their probabilities predicts."""
+"""One configuration trained with several seeds; predictions are made from the mean probabilities."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer
 from plap.data.tasks import Task, kind_of
 from plap.errors import InputError
 from plap.graph import Graph
@@ -51,18 +52,21 @@ def train_ensemble(
         As for :func:`plap.training.train_runs`.
     config : RunConfig
     seeds : int or sequence of int
-        A number n means n seeds from ``config.seed`` on.
+        A number n stands for the n seeds from ``config.seed`` on.
     **options :
         Further keywords of :func:`plap.training.train_runs`.
 
     Returns
     -------
     Ensemble
-        Runs that were interrupted before their first epoch do not take part in the mean.
+        Runs that were interrupted before their first epoch are left out of the mean.
     """
-    chosen = range(config.seed, config.seed + seeds) if isinstance(seeds, int) else seeds
+    if isinstance(seeds, Sequence):
+        chosen = seeds
+    else:
+        chosen = range(config.seed, config.seed + check_integer("seeds", seeds, 1))
     if not chosen:
-        raise InputError("seeds must name at least one seed")
+        raise InputError("seeds must contain at least one seed")
     runs = train_runs(graph, x, y, [config.with_values(seed=seed) for seed in chosen], split, **options)
     return combine(runs, kind_of(y).of_width(runs[0].logits.shape[1]))
 

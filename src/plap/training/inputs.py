@@ -1,24 +1,28 @@
-"""What all runs share: the graph and the features, prepared once."""
+"""What the runs of a batch share, and what they differ in: graph and features; parameters and seeds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
+import numpy as np
 import scipy.sparse
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.nn.baselines import normalized_adjacency
 from plap.sparse import csr_tensor, scipy_from_tensor
-from plap.training.products import SparseMatrix, stacked_product
+from plap.training.config import RunConfig
+from plap.training.native import SparseMatrix, dropout_masks, stacked_product
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """What all runs share: graph, features, and what was made of them once."""
+    """What all runs share: graph and features, and what is derived from them once."""
 
     graph: Graph
     features: Tensor | SparseMatrix
@@ -34,7 +38,7 @@ class Inputs:
 
     @cached_property
     def matrix(self) -> Tensor:
-        """The features as a module may take them: a dense tensor, or a sparse CSR one."""
+        """The features as a tensor, dense or sparse CSR."""
         if not isinstance(self.features, SparseMatrix):
             return self.features
         parts = self.features.indptr, self.features.indices, self.features.values
@@ -58,14 +62,46 @@ class Inputs:
 
     @cached_property
     def edge_index(self) -> Tensor:
-        """The graph's, made once."""
+        """The edges of the graph, int64 [2, E]."""
         return self.graph.edge_index
 
 
+@dataclass(frozen=True, eq=False)
+class RunSettings:
+    """The parameters of R runs of one model; what :class:`plap.models.stacked.StackedSettings` asks for."""
+
+    configs: Sequence[RunConfig]
+    dtype: torch.dtype
+    propagation_budget: int | None = None
+    """Bytes that pGNN's steps may allocate; where they do not suffice, activations are recomputed."""
+    _columns: dict[tuple[str, torch.dtype], Tensor] = field(default_factory=dict)
+
+    @property
+    def seeds(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+        """Seeds of the runs, [R]."""
+        return np.array([config.seed for config in self.configs], dtype=np.uint64)
+
+    def column(self, name: str, dtype: torch.dtype | None = None) -> Tensor:
+        """A parameter of every run, [R]."""
+        key = (name, dtype or self.dtype)
+        if key not in self._columns:
+            values = [getattr(config.parameters, name) for config in self.configs]
+            self._columns[key] = torch.tensor(values, dtype=key[1])
+        return self._columns[key]
+
+    def common(self, name: str) -> Any:
+        """A parameter that all runs have in common."""
+        return getattr(self.configs[0].parameters, name)
+
+    def masks(self, epoch: int, layer: int, rates: Tensor, shape: tuple[int, int]) -> Tensor:
+        """Dropout masks [R, *shape] of an epoch."""
+        flat = dropout_masks(self.seeds, epoch, layer, rates, shape[0] * shape[1])
+        return flat.view(-1, *shape)
+
+
 def make_inputs(graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool) -> Inputs:
-    """Features as a dense tensor or a sparse matrix of ``dtype``, and the adjacency if it is wanted."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    """Check the features and prepare them in ``dtype``; compute GCN's adjacency if asked to."""
+    check_graph(graph)
     features = _features(x, dtype)
     rows = features.rows if isinstance(features, SparseMatrix) else features.shape[0]
     if rows != graph.num_nodes:
@@ -92,4 +128,4 @@ def _features(x: object, dtype: torch.dtype) -> Tensor | SparseMatrix:
 
 def _check_finite(values: Tensor) -> None:
     if not bool(torch.isfinite(values).all()):
-        raise InputError("x holds a value that is not finite")
+        raise InputError("x contains a value that is not finite")

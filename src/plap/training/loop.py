@@ -1,7 +1,8 @@
-"""Training: one run or many, early stopping, history, Ctrl-C."""
+"""Training runs on a whole graph: which are trained together, progress, results, Ctrl-C."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -9,22 +10,33 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from plap.checks import check_choice
 from plap.data.tasks import training_task
 from plap.errors import InputError
+from plap.footprint import memory_needed
 from plap.graph import Graph
-from plap.memory import MemoryBudget, parse_budget
+from plap.memory import MemoryBudget, parse_budget, readable
 from plap.models import find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch
-from plap.training.batches import DEFAULT_BUDGET, make_batches, propagation_budget, run_bytes
 from plap.training.config import RunConfig
 from plap.training.inputs import make_inputs
-from plap.training.interrupts import Interrupts
 from plap.training.results import Progress, RunResult
+from plap.training.stopping import Interrupts
 
-Report = Callable[[Progress], None]
+ProgressCallback = Callable[[Progress], None]
 Finished = Callable[[int, RunResult], None]
+OnInterrupt = Literal["keep", "raise"]
+
+DEFAULT_BUDGET = 2 * 2**30
+"""Bytes that a batch may take if the caller sets no limit."""
+
+_CACHE = 24 * 2**20
+"""Bytes beyond which a larger batch no longer pays, because its runs evict one another from the cache."""
+
+_AMORTISED = 8
+"""Runs that share Python's cost per epoch well enough: a batch has this many even beyond the cache."""
 
 
 def train_runs(
@@ -37,21 +49,22 @@ def train_runs(
     num_classes: int | None = None,
     dtype: torch.dtype = torch.float32,
     memory_budget: MemoryBudget = None,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
     finished: Finished | None = None,
-    on_interrupt: Literal["keep", "raise"] = "keep",
+    on_interrupt: OnInterrupt = "keep",
 ) -> list[RunResult]:
-    """Train all runs, many at a time, and give their results in the order of ``configs``.
+    """Train all runs, many at a time, and return their results in the order of ``configs``.
 
     Runs of one model with equal ``hidden`` and ``K`` are stacked and go through every operation together,
-    as many at a time as fit the cache and the memory budget; those of a model without a stacked form, such
-    as a user's own module, are trained one after another. A run's result depends on its configuration and
-    its split alone, never on the runs beside it, and is the same again for the same number of threads.
+    as many at a time as fit into the cache and the memory budget; runs of a model without a stacked form,
+    such as a user's own module, are trained one after another. The result of a run depends only on its
+    configuration and its split, never on the runs beside it, and is reproducible for the same number of
+    threads.
 
-    Each epoch is one step of Adam on the training nodes and one look at the validation nodes. A run ends
-    after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``) and keeps
-    the weights of its best epoch. No gradient is clipped: Adam's step does not grow with the gradient, and a
-    step with a gradient that is not finite is left out. Test nodes are never looked at.
+    Each epoch is one step of Adam on the training nodes followed by an evaluation on the validation nodes.
+    A run ends after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``)
+    and keeps the weights of its best epoch. Gradients are not clipped: Adam's step does not grow with the
+    gradient, and a step whose gradient is not finite is skipped. Test nodes are never used.
 
     Parameters
     ----------
@@ -62,23 +75,23 @@ def train_runs(
         int64 [N], one class per node, -1 where unknown; or floats [N, L] of 0 and 1 for several labels per
         node: see :class:`plap.data.Task`.
     configs : sequence of RunConfig
-    splits : object with boolean masks ``train`` and ``val``, or one a run
+    splits : object with boolean masks ``train`` and ``val``, or a sequence of one per run
         Such as :class:`plap.data.Split`.
     num_classes : int, optional
         By default one more than the largest label among the training and validation nodes of ``splits``.
     dtype : torch.float32 or torch.float64
     memory_budget : int or str, optional
-        What a batch may take beside graph and features, in bytes or as ``"4GiB"``. Where not even one pGNN
-        fits, its activations are computed again instead of kept, which changes no result; where that does
-        not suffice, the budget is refused. One run of another model is trained whatever it takes, and
-        without a budget (batches then keep to 2 GiB) so is a pGNN.
+        Memory that a batch may take besides graph and features, in bytes or as ``"4GiB"``. If not even one
+        pGNN fits, its activations are recomputed instead of stored, which changes no result; a budget that
+        is too small even for that is refused. A single run of another model is trained whatever it takes.
+        Without a budget, batches of several runs are limited to 2 GiB.
     progress : function of a Progress, optional
         Called after every epoch.
     finished : function of an index and a RunResult, optional
-        Called once for every run as soon as it ends, before the others go on, with its place in ``configs``:
-        the time to store its result. Not called for a run that was interrupted.
+        Called once for every run as soon as it ends, before the others continue, with its position in
+        ``configs``, so that its result can be stored. Not called for a run that was interrupted.
     on_interrupt : {"keep", "raise"}
-        On Ctrl-C, end all runs after the present epoch and return the best of each so far, with
+        On Ctrl-C, end all runs after the current epoch and return the best of each so far, with
         ``interrupted`` set; or raise KeyboardInterrupt.
 
     Examples
@@ -92,13 +105,12 @@ def train_runs(
     >>> [result.epochs for result in results]
     [5, 5, 5, 5, 5, 5]
     """
-    if on_interrupt not in ("keep", "raise"):
-        raise InputError(f"on_interrupt must be keep or raise, not {on_interrupt!r}")
+    check_choice("on_interrupt", on_interrupt, OnInterrupt)
     if dtype not in (torch.float32, torch.float64):
         raise InputError(f"dtype must be torch.float32 or torch.float64, not {dtype}")
     if not configs:
         return []
-    each = _one_a_run(splits, len(configs))
+    each = _one_per_run(splits, len(configs))
     families = [find_model(name).stacked for name in {config.model for config in configs}]
     adjacency = any(family is not None and family.uses_adjacency for family in families)
     inputs = make_inputs(graph, x, dtype, adjacency=adjacency)
@@ -126,9 +138,9 @@ def train_runs(
 
 def _train(
     batch: Batch, members: Sequence[int], interrupts: Interrupts, meter: _Meter, number: int,
-    finished: Finished | None, on_interrupt: Literal["keep", "raise"],
+    finished: Finished | None, on_interrupt: OnInterrupt,
 ) -> None:  # fmt: skip
-    """All epochs of a batch, or as many as there are before Ctrl-C."""
+    """Train a batch to its end, or until Ctrl-C."""
     try:
         while len(batch.active) and not interrupts.pending:
             for run in batch.train_epoch():
@@ -141,18 +153,79 @@ def _train(
         raise KeyboardInterrupt
 
 
-def _one_a_run(splits: SplitLike | Sequence[SplitLike], runs: int) -> list[SplitLike]:
+def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsize: int) -> int:
+    """Estimated bytes that one run adds to a batch: activations, parameters, gradients and moments.
+
+    0 for a model whose runs are trained one after another.
+    """
+    family = find_model(config.model).stacked
+    if family is None:
+        return 0
+    held = family.width(config.parameters, classes) + 3 * classes
+    return itemsize * (nodes * held + 6 * family.weights(config.parameters, features, classes))
+
+
+def propagation_budget(
+    config: RunConfig, run_size: int, graph: Graph, dtype: torch.dtype, budget: int
+) -> int | None:
+    """Bytes of the budget left for propagation, if storing all its activations would exceed the budget.
+
+    None if everything fits. Refuses a budget in which the run cannot be trained at all.
+    """
+    family = find_model(config.model).stacked
+    if family is None or family.propagation is None or run_size <= budget:
+        return None
+    channels, steps = family.propagation(config.parameters)
+    need = memory_needed(graph.num_nodes, graph.num_entries, channels, steps, dtype=dtype)
+    rest = max(0, run_size - need.usual)
+    if budget < rest + need.least:
+        raise InputError(
+            f"memory_budget is too small: a run with {channels} hidden units and K = {steps} on "
+            f"{graph.num_nodes} nodes needs at least {readable(rest + need.least)}"
+        )
+    return budget - rest
+
+
+def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], budget: int) -> list[list[int]]:
+    """Indices of the runs of each batch. A run that exceeds the budget by itself is a batch of its own."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    batches: list[list[int]] = []
+    for index, config in enumerate(configs):
+        if find_model(config.model).stacked is None:
+            batches.append([index])
+        else:
+            groups.setdefault(_shape(config), []).append(index)
+    for group in groups.values():
+        each = max(bytes_per_run[index] for index in group)
+        size = max(1, min(budget // each, max(_AMORTISED, _CACHE // each)))
+        number = -(-len(group) // size)
+        cuts = [len(group) * k // number for k in range(number + 1)]
+        batches += [group[start:end] for start, end in itertools.pairwise(cuts)]
+    return batches
+
+
+def _shape(config: RunConfig) -> tuple[object, ...]:
+    """What must be equal in a batch; without dropout a training step shares the evaluation's forward pass."""
+    kind = find_model(config.model)
+    assert kind.stacked is not None
+    sizes = [getattr(config.parameters, name) for name in kind.stacked.equal]
+    return config.model, *sizes, kind.may_share(config.parameters)
+
+
+def _one_per_run(splits: SplitLike | Sequence[SplitLike], runs: int) -> list[SplitLike]:
     if not isinstance(splits, Sequence):
         return [splits] * runs
     if len(splits) != runs:
-        raise InputError(f"splits has {len(splits)} entries for {runs} runs: give one for all, or one a run")
+        raise InputError(
+            f"splits has {len(splits)} entries for {runs} runs: give one for all runs, or one per run"
+        )
     return list(splits)
 
 
 class _Meter:
-    """Tells ``progress`` how far the call is."""
+    """Reports the progress of a call of ``train_runs``."""
 
-    def __init__(self, progress: Report | None, limits: list[list[int]]) -> None:
+    def __init__(self, progress: ProgressCallback | None, limits: list[list[int]]) -> None:
         self._progress = progress
         self._limits = limits
         self._start = time.perf_counter()

@@ -1,55 +1,148 @@
-"""Hot loops over runs as machine code: tasks taken from a counter by PyTorch's own threads.
+"""The three hot operations of stacked training on the CPU: sparse products, dropout masks, Adam's update.
 
-A loop gets one array of int64: slot 0 is the counter of tasks, the rest are sizes and addresses.
+Each is one call of a compiled loop over all runs, see :mod:`plap.training.native_loops`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import carray
-
-from plap.kernels.fused import threads
-from plap.kernels.fused.jit import c_function, compiled, next_ticket, pointer
-
-_GRAIN = 100_000
-"""Multiplications that are worth a thread of their own."""
-
-Loop = tuple[threads.TaskLoop, int]
+import scipy.sparse
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
 
 
-def task_loop(function: Callable[[Any], None]) -> Loop:
-    """A task loop as a C function that releases the GIL, and its address."""
-    code = c_function(function)
-    return code.ctypes, code.address
+@dataclass(frozen=True, eq=False)
+class SparseMatrix:
+    """A CSR matrix [rows, columns] on the CPU with 64-bit indices, together with its transpose."""
+
+    indptr: Tensor
+    indices: Tensor
+    values: Tensor
+    columns: int
+    transposed: SparseMatrix | None = None
+
+    @classmethod
+    def from_scipy(cls, matrix: scipy.sparse.csr_array, dtype: torch.dtype) -> SparseMatrix:
+        """The matrix and its transpose, values as ``dtype``."""
+        rows, columns = matrix.shape
+        back = _parts(matrix.T.tocsr(), dtype)
+        return cls(*_parts(matrix, dtype), columns, cls(*back, rows))
+
+    @property
+    def rows(self) -> int:
+        """Rows of the matrix."""
+        return self.indptr.shape[0] - 1
 
 
-def launch(loop: Loop, work: int, *arguments: int) -> None:
-    """Run ``loop`` on as many threads as ``work`` is worth, with the counter and ``arguments``."""
-    call = np.array([0, *arguments], dtype=np.int64)
-    threads.run(*loop, call.ctypes.data, threads.count(work, _GRAIN))
+def _parts(matrix: scipy.sparse.csr_array, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    return (
+        torch.from_numpy(matrix.indptr.astype(np.int64)),
+        torch.from_numpy(matrix.indices.astype(np.int64)),
+        torch.from_numpy(np.ascontiguousarray(matrix.data)).to(dtype),
+    )
 
 
-def workers(work: int) -> int:
-    """How many threads :func:`launch` would use."""
-    return threads.count(work, _GRAIN)
+def stacked_product(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+    """``matrix`` [M, N] times ``dense`` [R, N, C]: [R, M, C], differentiable in ``dense``.
+
+    Runs are taken one after another (or on several threads), so that what one run needs stays in the cache;
+    one product with an [N, R·C] matrix streams all of it through memory for every stored entry.
+    """
+    result: Tensor = _Product.apply(matrix, dense)  # type: ignore[no-untyped-call]
+    return result
 
 
-@compiled
-def arguments_of(address: Any, count: Any) -> Any:
-    """The array that a loop was given."""
-    return carray(address, (count,), np.int64)
+class _Product(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
+        ctx.matrix = matrix
+        return _multiply(matrix, dense)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        return None, _multiply(ctx.matrix.transposed, grad)
 
 
-@compiled
-def next_task(call: Any) -> Any:
-    """The number of the next task for this thread."""
-    return next_ticket(call)
+def _multiply(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+    loops = _loops()
+    runs, _, width = dense.shape
+    channels = -(-width // loops.BLOCK) * loops.BLOCK
+    dense = dense.detach().contiguous() if channels == width else pad(dense.detach(), (0, channels - width))
+    result = dense.new_empty(runs, matrix.rows, channels)
+    work = runs * (matrix.indices.shape[0] + matrix.rows) * channels // loops.BLOCK
+    threads = loops.workers(work)
+    pieces = 1 if threads == 1 or runs >= 4 * threads else 8 * threads
+    loops.launch(
+        loops.product_loop(dense.dtype == torch.float64), work, runs, matrix.rows, matrix.columns, channels,
+        pieces, matrix.indices.shape[0], matrix.indptr.data_ptr(), matrix.indices.data_ptr(),
+        matrix.values.data_ptr(), dense.data_ptr(), result.data_ptr(),
+    )  # fmt: skip
+    return result if channels == width else result[:, :, :width]
 
 
-@compiled
-def array_at(address: Any, size: Any, dtype: Any) -> Any:
-    """``size`` numbers from ``address`` on."""
-    return carray(pointer(np.uint64(address)), (size,), dtype)
+def dropout_masks(seeds: np.ndarray[Any, Any], epoch: int, layer: int, rates: Tensor, size: int) -> Tensor:
+    """Masks of R runs, [R, size]: 0 with probability ``rates[r]``, otherwise 1 / (1 - ``rates[r]``).
+
+    A mask is a pure function of the run's seed, the epoch and the layer, whichever runs are trained beside
+    it. The bits are those of SplitMix64; sixteen of them decide each element, so a rate is exact to 1/65536.
+
+    Parameters
+    ----------
+    seeds : array of uint64, shape [R]
+    rates : Tensor, shape [R]
+        Its dtype is that of the result.
+    """
+    loops = _loops()
+    keys = mask_keys(seeds, epoch, layer)
+    runs = keys.shape[0]
+    result = rates.new_empty(runs, size)
+    thresholds = (rates.double() * 65536).round().to(torch.int64)
+    scales = (1 / (1 - rates.double())).to(rates.dtype)
+    loops.launch(
+        loops.mask_loop(rates.dtype == torch.float64), runs * size // 4, runs, size,
+        keys.ctypes.data, thresholds.data_ptr(), scales.data_ptr(), result.data_ptr(),
+    )  # fmt: skip
+    return result
+
+
+def mask_keys(seeds: np.ndarray[Any, Any], epoch: int, layer: int) -> np.ndarray[Any, Any]:
+    """One 64-bit key per run, by hashing seed, epoch and layer in turn."""
+    scramble = _loops().scramble
+    with np.errstate(over="ignore"):
+        key = scramble(seeds.astype(np.uint64) + np.uint64(_loops().GOLDEN))
+        key = scramble(key ^ np.uint64(epoch + 1))
+        result: np.ndarray[Any, Any] = scramble(key ^ np.uint64((layer + 1) << 32))
+    return result
+
+
+def adam_update(
+    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, scalars: np.ndarray[Any, Any]
+) -> None:
+    """Adam's update of one parameter [R, ...] in one pass over memory.
+
+    Parameters
+    ----------
+    value, gradient, first, second : Tensor, shape [R, ...]
+        The parameter, its gradient and Adam's moments; all but the gradient are changed in place.
+    scalars : array of float64, shape [R, 3]
+        Weight decay, step size and root of the second bias correction of each run; a run with a negative
+        root takes no step.
+    """
+    loops = _loops()
+    runs, size = value.shape[0], math.prod(value.shape[1:])
+    loops.launch(
+        loops.adam_loop(value.dtype == torch.float64), 2 * runs * size, runs, size, value.data_ptr(),
+        gradient.data_ptr(), first.data_ptr(), second.data_ptr(), scalars.ctypes.data,
+    )  # fmt: skip
+
+
+def _loops() -> Any:
+    """The module of compiled loops, imported with the first call: Numba takes a second to import."""
+    import plap.training.native_loops as loops  # noqa: PLC0415
+
+    return loops

@@ -1,20 +1,79 @@
-"""The three hot loops of stacked training, compiled: sparse products, dropout masks, Adam."""
+"""The three hot loops of stacked training as machine code: sparse products, dropout masks, Adam.
+
+PyTorch's own threads take tasks from a counter. A loop is given one array of int64: slot 0 is the counter,
+the rest are sizes and addresses.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import carray
 
-from plap.kernels.fused.jit import compiled
+from plap.kernels.fused import threads
+from plap.kernels.fused.jit import c_function, compiled, next_ticket, pointer, source_stamp
 from plap.kernels.fused.lanes import add_scaled, load, splat, store
 from plap.kernels.fused.layout import BLOCK
-from plap.training.adam import BETA1, BETA2, EPS
-from plap.training.masks import GOLDEN, scramble
-from plap.training.native import Loop, arguments_of, array_at, next_task, task_loop
+from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
 
-__all__ = ["BLOCK", "adam_loop", "mask_loop", "product_loop"]
+__all__ = [
+    "BLOCK",
+    "GOLDEN",
+    "adam_loop",
+    "launch",
+    "mask_loop",
+    "product_loop",
+    "scramble",
+    "workers",
+]
+
+_GRAIN = 100_000
+"""Multiplications that are worth a thread of their own."""
+
+Loop = tuple[threads.TaskLoop, int]
+
+
+def _task_loop(function: Callable[[Any], None]) -> Loop:
+    """A task loop as a C function that releases the GIL, and its address."""
+    code = c_function(function)
+    return code.ctypes, code.address
+
+
+def launch(loop: Loop, work: int, *arguments: int) -> None:
+    """Run ``loop`` on as many threads as ``work`` is worth, with the counter and ``arguments``."""
+    call = np.array([0, *arguments], dtype=np.int64)
+    threads.run(*loop, call.ctypes.data, threads.count(work, _GRAIN))
+
+
+def workers(work: int) -> int:
+    """How many threads :func:`launch` would use."""
+    return threads.count(work, _GRAIN)
+
+
+def _stamp() -> str:
+    """A digest of everything outside this file that is compiled into a loop."""
+    return f"{source_stamp()} {ADAM_BETA1} {ADAM_BETA2} {ADAM_EPS}"
+
+
+@compiled
+def _arguments(address: Any, count: Any) -> Any:
+    """The array that a loop was given."""
+    return carray(address, (count,), np.int64)
+
+
+@compiled
+def _next_task(call: Any) -> Any:
+    """The number of the next task for this thread."""
+    return next_ticket(call)
+
+
+@compiled
+def _array(address: Any, size: Any, dtype: Any) -> Any:
+    """``size`` numbers from ``address`` on."""
+    return carray(pointer(np.uint64(address)), (size,), dtype)
 
 
 @compiled
@@ -43,27 +102,41 @@ def _rows(
 def product_loop(double: bool) -> Loop:
     """A CSR matrix times the dense matrix of each run; a task is a piece of the rows of one run."""
     real = np.float64 if double else np.float32
+    stamp = _stamp()
 
     def multiply(address: Any) -> None:
-        call = arguments_of(address, 12)
+        stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
+        call = _arguments(address, 12)
         runs, rows, columns, C, pieces, entries = call[1], call[2], call[3], call[4], call[5], call[6]
-        indptr = array_at(call[7], rows + 1, np.int64)
-        indices = array_at(call[8], entries, np.int64)
-        values = array_at(call[9], entries, real)
-        task = next_task(call)
+        indptr = _array(call[7], rows + 1, np.int64)
+        indices = _array(call[8], entries, np.int64)
+        values = _array(call[9], entries, real)
+        task = _next_task(call)
         while task < runs * pieces:
             run, piece = task // pieces, task % pieces
             first, end = rows * piece // pieces, rows * (piece + 1) // pieces
-            dense = array_at(call[10] + run * columns * C * values.itemsize, columns * C, real)
-            out = array_at(call[11] + run * rows * C * values.itemsize, rows * C, real)
+            dense = _array(call[10] + run * columns * C * values.itemsize, columns * C, real)
+            out = _array(call[11] + run * rows * C * values.itemsize, rows * C, real)
             wide = C // (2 * BLOCK)
             for block in range(wide):
                 _rows(first, end, indptr, indices, values, dense, out, C, 2 * BLOCK * block, real(0), (0, 0))
             if 2 * BLOCK * wide < C:
                 _rows(first, end, indptr, indices, values, dense, out, C, 2 * BLOCK * wide, real(0), (0,))
-            task = next_task(call)
+            task = _next_task(call)
 
-    return task_loop(multiply)
+    return _task_loop(multiply)
+
+
+GOLDEN = 0x9E3779B97F4A7C15
+_FIRST = 0xBF58476D1CE4E5B9
+_SECOND = 0x94D049BB133111EB
+
+
+def scramble(z: Any) -> Any:
+    """SplitMix64's output function, of one number or of an array; uint64."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(_SECOND)
+    return z ^ (z >> np.uint64(31))
 
 
 _scramble = compiled(scramble)
@@ -88,28 +161,30 @@ def _fill(key: Any, threshold: Any, scale: Any, out: Any) -> None:
 def mask_loop(double: bool) -> Loop:
     """Dropout masks; a task is one run."""
     real = np.float64 if double else np.float32
+    stamp = _stamp()
 
     def fill_masks(address: Any) -> None:
-        call = arguments_of(address, 7)
+        stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
+        call = _arguments(address, 7)
         runs, size = call[1], call[2]
-        keys = array_at(call[3], runs, np.uint64)
-        thresholds = array_at(call[4], runs, np.uint64)
-        scales = array_at(call[5], runs, real)
-        run = next_task(call)
+        keys = _array(call[3], runs, np.uint64)
+        thresholds = _array(call[4], runs, np.uint64)
+        scales = _array(call[5], runs, real)
+        run = _next_task(call)
         while run < runs:
-            out = array_at(call[6] + run * size * scales.itemsize, size, real)
+            out = _array(call[6] + run * size * scales.itemsize, size, real)
             _fill(keys[run], thresholds[run], scales[run], out)
-            run = next_task(call)
+            run = _next_task(call)
 
-    return task_loop(fill_masks)
+    return _task_loop(fill_masks)
 
 
 @compiled
 def _update(
     value: Any, gradient: Any, first: Any, second: Any, decay: Any, size: Any, root: Any, real: Any
 ) -> None:
-    decay, size, root, eps = real(decay), real(size), real(root), real(EPS)
-    lag1, lag2, keep2 = real(1 - BETA1), real(1 - BETA2), real(BETA2)
+    decay, size, root, eps = real(decay), real(size), real(root), real(ADAM_EPS)
+    lag1, lag2, keep2 = real(1 - ADAM_BETA1), real(1 - ADAM_BETA2), real(ADAM_BETA2)
     for k in range(value.size):
         g = gradient[k] + decay * value[k]
         m = first[k] + lag1 * (g - first[k])
@@ -124,19 +199,21 @@ def adam_loop(double: bool) -> Loop:
     """A step of Adam on one parameter; a task is one run."""
     real = np.float64 if double else np.float32
     width = 8 if double else 4
+    stamp = _stamp()
 
     def update(address: Any) -> None:
-        call = arguments_of(address, 8)
+        stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
+        call = _arguments(address, 8)
         runs, size = call[1], call[2]
-        scalars = array_at(call[7], 3 * runs, np.float64)
-        run = next_task(call)
+        scalars = _array(call[7], 3 * runs, np.float64)
+        run = _next_task(call)
         while run < runs:
             at = run * size * width
             decay, step, root = scalars[3 * run], scalars[3 * run + 1], scalars[3 * run + 2]
             if root > 0:
-                value, gradient = array_at(call[3] + at, size, real), array_at(call[4] + at, size, real)
-                first, second = array_at(call[5] + at, size, real), array_at(call[6] + at, size, real)
+                value, gradient = _array(call[3] + at, size, real), _array(call[4] + at, size, real)
+                first, second = _array(call[5] + at, size, real), _array(call[6] + at, size, real)
                 _update(value, gradient, first, second, decay, step, root, real)
-            run = next_task(call)
+            run = _next_task(call)
 
-    return task_loop(update)
+    return _task_loop(update)

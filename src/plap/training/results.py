@@ -1,4 +1,4 @@
-"""What a training run leaves behind."""
+"""What training returns: the history of a run, its result, and the progress of a call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plap.training.config import RunConfig
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """One number an epoch, float64 [epochs] each."""
+    """One value per epoch and field, each float64 [epochs]."""
 
     train_loss: Tensor
     """Before the epoch's step, with dropout."""
@@ -31,32 +31,32 @@ class RunResult:
     epochs: int
     """Epochs trained."""
     seconds: float
-    """Time of the batch it was trained in, shared out by epochs."""
+    """Its share of the time that its batch took; an epoch's time is divided among the active runs."""
     history: History
     val_score: float
     val_loss: float
     state: dict[str, Tensor]
     """For ``load_state_dict`` of :func:`plap.training.build_module`, in the dtype of the training."""
     logits: Tensor
-    """[N, L], of every node, by the best epoch's weights and without dropout."""
+    """[N, L], of every node, with the weights of the best epoch and without dropout."""
     interrupted: bool = False
-    """Whether Ctrl-C ended the run before its time."""
+    """Whether Ctrl-C ended the run early."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a call of ``train_runs`` is; what its ``progress`` function is given after every epoch."""
+    """How far a call of ``train_runs`` is; passed to its ``progress`` function after every epoch."""
 
     runs: int
-    """Runs of the call."""
+    """Number of runs of the call."""
     finished: int
-    """Runs that are through."""
+    """How many of them have ended."""
     epoch: int
-    """Epochs that the present batch has trained."""
+    """Epochs that the current batch has trained."""
     max_epochs: int
-    """Epochs that it may train at most."""
+    """The most epochs that it may train."""
     active: int
-    """Runs of the present batch that are still being trained."""
+    """Runs of the current batch that are still being trained."""
     best_score: float
     """Best validation score among these."""
     done: float

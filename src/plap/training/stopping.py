@@ -1,8 +1,11 @@
-"""When a run is better than before, and when it ends; the same rule for whole graphs and for pieces."""
+"""When training ends: by early stopping, or by Ctrl-C; the same for whole graphs and for pieces."""
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Sequence
+from types import FrameType, TracebackType
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from plap.training.config import RunConfig
 
 
 class EarlyStopping:
-    """The best epoch so far of each of several runs, by their own rules.
+    """Early stopping of several runs, each by its own configuration.
 
     An epoch with a finite validation loss is better than the best so far if its score is higher, or equal
     with a lower loss; with ``stop_by="loss"``, if its loss is lower. A run ends after ``max_epochs``, or
@@ -43,7 +46,7 @@ class EarlyStopping:
         self.best_loss: NDArray[np.float64] = np.full(count, np.inf)
 
     def note(self, loss: NDArray[Any], score: NDArray[Any]) -> NDArray[np.int64]:
-        """Take an epoch's validation loss and score [R]; returns the runs whose best epoch this is."""
+        """Record an epoch's validation loss and score [R]; returns the runs whose best epoch this is."""
         self.epoch += 1
         loss = np.where(np.isfinite(loss), loss, np.inf)
         by_score = (score > self.best_score) | ((score == self.best_score) & (loss < self.best_loss))
@@ -58,12 +61,41 @@ class EarlyStopping:
 
     @property
     def over(self) -> NDArray[np.bool_]:
-        """Which runs have come to their end [R]."""
+        """Which runs have ended [R]."""
         longest, patience = self._limits.T
         return np.asarray((self.epoch >= longest) | (self.epoch - self.best_epoch >= patience))
 
     def keep(self, runs: NDArray[np.int64]) -> None:
-        """Go on with these runs only."""
+        """Continue with these runs only."""
         self._limits, self._by_score = self._limits[runs], self._by_score[runs]
         self.best_epoch, self.best_score = self.best_epoch[runs], self.best_score[runs]
         self.best_loss = self.best_loss[runs]
+
+
+class Interrupts:
+    """Ctrl-C as a flag that is read between epochs, so that nothing is left half-written.
+
+    Inside the ``with`` block the first Ctrl-C sets ``pending``; a second one raises KeyboardInterrupt as
+    usual. Outside the main thread, and where the program handles SIGINT itself, nothing is changed.
+    """
+
+    def __init__(self) -> None:
+        self.pending = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.pending:
+            raise KeyboardInterrupt
+        self.pending = True

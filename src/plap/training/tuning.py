@@ -1,11 +1,13 @@
-"""Finding a configuration by successive halving over batches of runs, by validation labels alone."""
+"""Hyperparameter search: the space of configurations, and successive halving over batches of runs."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,24 +15,82 @@ from plap.data.tasks import training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
+from plap.models import Grid, find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
-from plap.training.config import RunConfig
-from plap.training.loop import Report, train_runs
+from plap.training.config import OF_TRAINING, RunConfig, unknown_field
+from plap.training.loop import ProgressCallback, train_runs
 from plap.training.results import Progress, RunResult
-from plap.training.space import SearchSpace
 
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
 
 _FINAL_SEEDS = 3
-"""Seeds of every configuration in the last rung, so that luck alone does not win."""
+"""Seeds per configuration in the last rung, so that the winner does not owe it to a lucky seed."""
 
 _FINAL_EPOCHS = 400
-"""Epochs that a run of the last rung takes about, early stopping included."""
+"""Epochs that a run of the last rung takes on average, with early stopping."""
 
 _MOST, _LEAST = 20_000, 3_000
-"""Epochs, over all runs, of a search with budget "auto" on a small and on a large graph."""
+"""Total epochs of a search with budget "auto", on a small and on a large graph."""
+
+
+class SearchSpace:
+    """A grid: the values that some fields of a configuration may take; all others are those of ``base``.
+
+    Parameters
+    ----------
+    base : RunConfig, optional
+    **values : sequences
+        Fields of the model or of training and the values to try; they replace or extend the model's own
+        search grid.
+
+    Examples
+    --------
+    >>> len(SearchSpace().configs()), len(SearchSpace(RunConfig(model="mlp")).configs())
+    (864, 12)
+    >>> len(SearchSpace(RunConfig(model="mlp"), hidden=(16, 64), lr=(0.01,)).configs())
+    8
+    """
+
+    def __init__(self, base: RunConfig | None = None, **values: Sequence[Any]) -> None:
+        self.base = base or RunConfig()
+        kind = find_model(self.base.model)
+        for name, tried in values.items():
+            if name not in kind.fields and name not in OF_TRAINING:
+                raise InputError(unknown_field(kind, name))
+            if not tried:
+                raise InputError(f"the search space has no value for {name}")
+        self.grid: Grid = {**kind.search_grid, **{name: tuple(tried) for name, tried in values.items()}}
+        """The values of each field that varies."""
+
+    def configs(self) -> list[RunConfig]:
+        """All configurations, in the order of the grid."""
+        return grid_configs(self.base, self.grid)
+
+    def draw(self, count: int, seed: int) -> list[RunConfig]:
+        """Draw ``count`` different configurations, or all if there are fewer.
+
+        The values of the model's field ``even_over`` (p of a pGNN) are drawn equally often, up to one.
+        """
+        configs = self.configs()
+        even = find_model(self.base.model).even_over
+        order = np.random.default_rng(seed).permutation(len(configs))
+        taken: dict[Any, int] = {}
+        ranked = []
+        for position, index in enumerate(order):
+            value = None if even is None else configs[index].value(even)
+            ranked.append((taken.get(value, 0), position, index))
+            taken[value] = taken.get(value, 0) + 1
+        return [configs[index] for _, _, index in sorted(ranked)[:count]]
+
+
+def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
+    """``base`` with every combination of the grid's values; the last field varies fastest."""
+    return [
+        base.with_values(**dict(zip(grid, values, strict=True)))
+        for values in itertools.product(*grid.values())
+    ]
 
 
 @dataclass(frozen=True)
@@ -74,13 +134,14 @@ def tune(
     num_classes: int | None = None,
     dtype: torch.dtype = torch.float32,
     memory_budget: MemoryBudget = None,
-    progress: Report | None = None,
+    progress: ProgressCallback | None = None,
 ) -> TuneResult:
     """Search for the configuration with the best validation score.
 
     Successive halving: many configurations of the space are drawn at random and trained for a few epochs,
-    the better ones longer, the few best to the end with several seeds each; the best mean validation score of
-    these (the lower mean loss where equal) wins. Only labels of training and validation nodes are read.
+    the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
+    mean validation score wins, ties broken by the lower mean loss. Only labels of training and validation
+    nodes are read.
 
     Parameters
     ----------
@@ -89,17 +150,17 @@ def tune(
     space : SearchSpace, optional
         By default the search grid of pGNN, see :mod:`plap.models.pgnn`.
     seed : int
-        Of the draw and of all runs.
+        Random seed for the draw and for training.
     budget : int or "auto"
-        Epochs to spend, over all runs, about: the last rung has two configurations at least. By default
-        fewer on larger graphs.
+        Approximate number of epochs to spend over all runs; at least two configurations reach the last
+        rung whatever the budget. By default, fewer epochs on larger graphs.
     num_classes, dtype, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
 
     Returns
     -------
     TuneResult
-        After Ctrl-C the best of what had been tried.
+        After Ctrl-C, the best configuration so far.
     """
     space = space or SearchSpace(RunConfig(seed=seed))
     epochs = _auto_budget(graph, x) if budget == "auto" else budget
@@ -125,14 +186,14 @@ def tune(
 
 
 def _auto_budget(graph: Graph, x: Features) -> int:
-    """Fewer epochs where one costs more: about two minutes on two cores up to a million entries."""
+    """Fewer epochs where an epoch costs more: about two minutes on two cores up to a million entries."""
     stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
     work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8
     return int(min(_MOST, max(_LEAST, _MOST * 20_000 / work)))
 
 
 def _rungs(budget: int, available: int) -> list[_Rung]:
-    """An equal part of the budget for each rung; a rung that would sort nobody out is left out."""
+    """Rungs with equal shares of the budget; a rung that would eliminate no configuration is left out."""
     share = budget / (len(_EPOCHS) + 1)
     finalists = max(2, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
     sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]
@@ -144,7 +205,7 @@ def _rungs(budget: int, available: int) -> list[_Rung]:
 
 
 def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
-    """``config`` as it is trained in a rung, with its k-th seed."""
+    """``config`` with the limits of a rung and its k-th seed."""
     limit = min(rung.epochs or config.max_epochs, config.max_epochs)
     return config.with_values(max_epochs=limit, seed=config.seed + k)
 
@@ -171,8 +232,8 @@ def _trial(result: RunResult, rung: int) -> Trial:
     )
 
 
-def _part(progress: Report | None, number: int, rungs: int) -> Callable[[Progress], Any] | None:
-    """``progress`` for one rung, its share of the whole search instead of the rung's."""
+def _part(progress: ProgressCallback | None, number: int, rungs: int) -> Callable[[Progress], Any] | None:
+    """``progress`` for one rung, with ``done`` as a share of the whole search."""
     if progress is None:
         return None
     return lambda state: progress(replace(state, done=(number + state.done) / rungs))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from llvmlite import ir
@@ -51,6 +54,13 @@ def c_function(function: Callable[[Any], None]) -> Any:
         if "no locator available" not in str(error):
             raise
         return cfunc(signature, error_model="numpy")(function)
+
+
+@cache
+def source_stamp() -> str:
+    """A digest of the kernels' sources, for the key of Numba's cache."""
+    folder = Path(__file__).parent
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
 
 
 Codegen = Callable[[Any, Any, Any, Any], Any]

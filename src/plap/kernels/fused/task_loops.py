@@ -7,9 +7,7 @@ disk by Numba, under a key that changes with the sources.
 from __future__ import annotations
 
 import ctypes
-import hashlib
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,7 @@ from numba import carray
 
 from plap.kernels.fused.backward_rows import backward_rows, prepare_rows, weight_rows
 from plap.kernels.fused.forward_rows import forward_rows, scale_rows
-from plap.kernels.fused.jit import c_function, compiled, inlined, next_ticket, pointer
+from plap.kernels.fused.jit import c_function, compiled, inlined, next_ticket, pointer, source_stamp
 from plap.kernels.fused.layout import BLOCK
 from plap.kernels.fused.threads import TaskLoop
 
@@ -49,7 +47,7 @@ def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tu
     real = np.float64 if double else np.float32
     index = np.uint64 if wide else np.uint32
     which = _KERNELS.index(kernel)
-    stamp = _source_stamp()
+    stamp = source_stamp()
 
     def loop(address: Any) -> None:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
@@ -68,13 +66,6 @@ def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tu
     code = c_function(loop)
     function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address)
     return function, code.address
-
-
-@cache
-def _source_stamp() -> str:
-    """A digest of the kernels' sources."""
-    folder = Path(__file__).parent
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
 
 
 _KERNELS = ("scale", "forward", "prepare", "backward", "weight")

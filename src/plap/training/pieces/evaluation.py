@@ -12,21 +12,21 @@ from torch import Tensor
 
 from plap.checks import check_choice
 from plap.errors import InputError
-from plap.minibatch.distributed import Ranks
-from plap.minibatch.forward import halo_of, logits_of
-from plap.minibatch.pieces import Halo, Piece, Pieces
 from plap.models import find_model
 from plap.parts.subgraph import halo_size
 from plap.training.config import RunConfig
+from plap.training.pieces.cutting import Halo, Piece, Pieces
+from plap.training.pieces.distributed import Ranks
+from plap.training.pieces.steps import halo_of, logits_of
 
 EvaluateOn = Literal["auto", "halos", "whole"]
 
 _known: WeakKeyDictionary[Pieces, dict[tuple[Halo, int, int], bool]] = WeakKeyDictionary()
-"""What :func:`halos_are_less` found, so that models and seeds on the same pieces do not count again."""
+"""Results of :func:`halos_are_less`, so that models and seeds on the same pieces do not count again."""
 
 
 def check_place_of_evaluation(on: str) -> None:
-    """Refuse what is none of the places to evaluate on."""
+    """Refuse anything but the values of ``EvaluateOn``."""
     check_choice("evaluation", on, EvaluateOn)
 
 
@@ -38,12 +38,12 @@ class Evaluation:
     pieces : Pieces
     config : RunConfig
     module : torch.nn.Module
-        On the device of ``ranks``; evaluated with the weights it has at the time.
+        On the device of ``ranks``; evaluated with its current weights.
     ranks : Ranks
     on : {"auto", "halos", "whole"}
-        Whole: the first rank takes the whole graph. Halos: each rank takes parts with all that their
-        predictions depend on, which needs less memory but, many hops wide, more work. "auto" takes halos
-        where the rank with the most work has less of it than the whole graph is.
+        "whole": the first rank evaluates the whole graph. "halos": each rank evaluates some parts with
+        everything that their predictions depend on, which needs less memory but, with many hops, more work.
+        "auto": halos if even the rank with the most work has less than the whole graph.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Evaluation:
         self._halo = halo_of(config, module)
         if on == "halos" and self._halo is None:
             raise InputError(
-                f"how far model {config.model!r} sees is not known: evaluate it on the whole graph"
+                f"it is not known how far model {config.model!r} sees: evaluate it on the whole graph"
             )
         self._validation = pieces.split.val
         self._whole: Piece | None = None
@@ -86,14 +86,14 @@ class Evaluation:
         return logits_of(self._kind, self._module, piece, self._pieces.task.num_outputs)
 
     def _pieces_of(self, wanted: Tensor) -> Iterator[Piece]:
-        """What this rank evaluates."""
+        """The pieces that this rank evaluates."""
         device = self._ranks.device
         if self._on_halos:
             for piece in self._halos(wanted):
                 yield piece.to(device)
         elif self._ranks.rank == 0:
             nodes = wanted.nonzero().squeeze(1)
-            if self._whole is None:  # kept: what layers remember of sparse features goes with it
+            if self._whole is None:  # kept, because layers cache what they derive from sparse features
                 self._whole = self._pieces.whole(nodes).to(device)
             rows = nodes.to(device)
             yield replace(self._whole, rows=rows, nodes=rows, labels=self._pieces.y[nodes].to(device))
@@ -104,7 +104,7 @@ class Evaluation:
             yield self._pieces.exact_piece(nodes, self._halo)
 
     def _halos_are_less(self) -> bool:
-        """Whether they are on every rank; what one rank knows already, another may have to count."""
+        """Whether halos are less work on every rank; each rank counts its own, or looks it up."""
         if self._halo is None:
             return False
         known = _known.setdefault(self._pieces, {})
@@ -115,9 +115,9 @@ class Evaluation:
 
 
 def halos_are_less(pieces: Pieces, halo: Halo, ranks: Ranks) -> bool:
-    """Whether this rank's validation nodes with their halos are fewer nodes and entries than the whole graph.
+    """Whether this rank's validation nodes with their halos have fewer nodes and entries than the graph.
 
-    Nothing is cut out, and counting ends where the whole graph is reached.
+    Nothing is cut out, and counting stops as soon as the size of the whole graph is reached.
     """
     left = pieces.graph.num_nodes + pieces.graph.num_entries
     for nodes in _cores(pieces, ranks, pieces.split.val):
@@ -128,7 +128,7 @@ def halos_are_less(pieces: Pieces, halo: Halo, ranks: Ranks) -> bool:
 
 
 def _cores(pieces: Pieces, ranks: Ranks, wanted: Tensor) -> Iterator[Tensor]:
-    """The wanted nodes of each group of parts that is this rank's."""
+    """The wanted nodes of each of this rank's groups of parts."""
     for nodes in ranks.own(pieces.groups()):
         chosen = nodes[wanted[nodes]]
         if chosen.numel():

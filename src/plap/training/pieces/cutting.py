@@ -1,4 +1,4 @@
-"""A graph in pieces: which nodes go together in which step, and the pieces cut out."""
+"""A graph in pieces: which nodes go into which step, and the pieces cut out of the graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from plap.training.inputs import make_inputs
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """A graph that a model is called on, and the nodes of it whose predictions are wanted."""
+    """A graph that a model is called on, and those of its nodes whose predictions are wanted."""
 
     graph: Graph
     x: Tensor
@@ -35,13 +35,13 @@ class Piece:
     labels: Tensor
     """[T], or [T, L] for several labels per node."""
     weighted: bool
-    """Whether the whole graph is: a model is called in the same way on all of its pieces."""
+    """Whether the whole graph is weighted: a model is called in the same way on all pieces."""
 
     def to(self, device: torch.device | str) -> Piece:
-        """The piece on another device; sparse features become dense on their way to a GPU.
+        """The piece on another device; sparse features become dense on the way to a GPU.
 
-        There the transpose that sparse features need for the backward pass would be made on the host, once
-        for every piece; dense rows of one piece are small.
+        On a GPU, the transpose that sparse features need in the backward pass would be computed on the host,
+        once per piece; the dense rows of one piece are small.
         """
         if torch.device(device) == self.graph.device:
             return self
@@ -57,29 +57,29 @@ class Piece:
 
 
 class Halo(NamedTuple):
-    """What has to surround nodes for predictions of them to be exact."""
+    """What must surround nodes for their predictions to be exact."""
 
     hops: int
     rim_loops: bool
-    """Whether self-loops stand for the edges that lead out, see :func:`plap.parts.with_halo`."""
+    """Whether self-loops replace the edges that lead out, see :func:`plap.parts.with_halo`."""
 
 
 class Share(NamedTuple):
-    """What a piece will be made of."""
+    """The nodes of a piece that is yet to be cut out."""
 
     number: int
-    """Its place among the pieces of an epoch."""
+    """Position among the pieces of an epoch."""
     nodes: Tensor
     labelled: int
-    """Training nodes among them."""
+    """How many of them are training nodes."""
 
 
 class Pieces:
     """The steps of training on parts of one graph, or on the graphs of a collection.
 
     A piece is the graph on the nodes of ``parts_per_batch`` parts drawn at random, and a step takes
-    ``pieces_per_step`` pieces. Which pieces a step has follows from the seed and the number of the epoch
-    alone, so one process and many take the same steps, and so does a training that was resumed.
+    ``pieces_per_step`` pieces. The pieces of a step depend only on the seed and the number of the epoch, so
+    any number of processes takes the same steps, and so does training that was resumed.
 
     Parameters
     ----------
@@ -90,10 +90,10 @@ class Pieces:
     parts_per_batch : int
         More parts mix the classes better and keep more edges; fewer need less memory.
     pieces_per_step : int
-        As many processes as this can share a step.
+        At most this many processes can share the work of a step.
     seed : int
     training_part : Tensor, shape [N], integer, optional
-        ``part`` with a negative number for nodes that play no role in training.
+        ``part`` with a negative number for nodes that are not used in training.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Pieces:
         training_part: Tensor | None = None,
     ) -> None:
         self.task = training_task(y, [split], graph.num_nodes, num_classes)
-        """What is predicted; as wide as the model's output."""
+        """What is predicted; ``task.num_outputs`` is the width of the model's output."""
         self.graph, self.y, self.split = graph, y, split
         self.weighted = graph.is_weighted
         self.x = make_inputs(graph, x, torch.float32, adjacency=False).matrix
@@ -141,9 +141,14 @@ class Pieces:
     def of_graphs(
         cls, graph: Graph, x: Features, y: Tensor, split: SplitLike, graph_of_node: Tensor, **options: Any
     ) -> Pieces:
-        """Pieces of whole graphs of a disjoint union, those with training nodes; no edge is lost."""
+        """Pieces that are whole graphs of a disjoint union, so that no edge is lost.
+
+        Graphs without training nodes are not used in training.
+        """
         if graph_of_node.shape != (graph.num_nodes,) or graph_of_node.dtype.is_floating_point:
-            raise InputError(f"graph_of_node must hold one integer for each of the {graph.num_nodes} nodes")
+            raise InputError(
+                f"graph_of_node must contain one integer for each of the {graph.num_nodes} nodes"
+            )
         trained = torch.isin(graph_of_node, graph_of_node[split.train])
         left_out = torch.where(trained, graph_of_node, -1)
         return cls(graph, x, y, split, graph_of_node, training_part=left_out, **options)
@@ -162,7 +167,7 @@ class Pieces:
         return sha.hexdigest()
 
     def steps(self, epoch: int) -> Iterator[list[Share]]:
-        """What the pieces of each step of an epoch are made of; those without training nodes are left out."""
+        """The pieces of each step of an epoch, not yet cut out; without those that have no training node."""
         train = self.split.train
         every = [
             Share(number, nodes, int(train[nodes].sum()))
@@ -183,12 +188,12 @@ class Pieces:
         return self._made(piece, self.split.train[piece.nodes])
 
     def exact_piece(self, nodes: Tensor, halo: Halo) -> Piece:
-        """These nodes with their halo."""
+        """These nodes and their halo."""
         piece = with_halo(self.graph, nodes, halo.hops, rim_loops=halo.rim_loops)
         return self._made(piece, piece.core)
 
     def whole(self, nodes: Tensor) -> Piece:
-        """The whole graph, and these nodes."""
+        """The whole graph as one piece, in which these nodes are wanted."""
         return Piece(self.graph, self.x, nodes, nodes, self.y[nodes], self.weighted)
 
     def _made(self, piece: Subgraph, wanted: Tensor) -> Piece:

@@ -1,4 +1,4 @@
-"""A training in mid-course on disk: one safetensors file, put in place in one step, never unpickled."""
+"""The state of training on disk: one safetensors file, replaced in one step, never unpickled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
 from plap.atomic_file import write_atomic
@@ -23,26 +25,26 @@ StateDict = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where and how often to write checkpoints, and whether to go on from one that is there."""
+    """Where and how often to write checkpoints, and whether to continue from an existing one."""
 
     path: Path | str
     every: int = 10
     """Epochs between checkpoints; one more is written at the end."""
     resume: bool = True
-    """Go on from the file where there is one; if not, it is written over."""
+    """Continue from the file if there is one; otherwise it is overwritten."""
 
     def __post_init__(self) -> None:
         check_integer("the number of epochs between checkpoints", self.every, 1)
 
     @property
     def file(self) -> Path:
-        """Where it is."""
+        """The path of the file."""
         return Path(self.path)
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """All that changes in training, after some epoch; what is drawn at random follows from its number."""
+    """Everything that training changes, after some epoch; random numbers depend on its number alone."""
 
     history: Tensor
     """float64 [epochs, 3]: training loss, validation loss, validation score."""
@@ -55,9 +57,7 @@ class Snapshot:
 
 
 def encode(snapshot: Snapshot, digest: str) -> bytes:
-    """A file's content; ``digest`` says which configuration and data it belongs to."""
-    from safetensors.torch import save  # noqa: PLC0415
-
+    """The content of a checkpoint file; ``digest`` identifies its configuration and data."""
     groups = {"state": snapshot.state, "best": snapshot.best} | {
         f"adam.{name}": values for name, values in snapshot.moments.items()
     }
@@ -74,10 +74,7 @@ def encode(snapshot: Snapshot, digest: str) -> bytes:
 
 
 def decode(content: bytes, digest: str, path: Path) -> Snapshot:
-    """Read what :func:`encode` gave, and refuse anything else with one sentence."""
-    from safetensors import SafetensorError  # noqa: PLC0415
-    from safetensors.torch import load  # noqa: PLC0415
-
+    """Read what :func:`encode` returned; anything else is refused in one sentence."""
     try:
         tensors = load(content)
         length = int.from_bytes(content[:8], "little")
@@ -104,7 +101,7 @@ def decode(content: bytes, digest: str, path: Path) -> Snapshot:
 
 
 def read(path: Path) -> bytes | None:
-    """A checkpoint's content, None if there is none."""
+    """The content of a checkpoint file; None if there is no such file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -114,7 +111,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Put a checkpoint in place in one step: after a crash at any moment it is the old one or the new."""
+    """Replace a checkpoint in one step: after a crash, the file is either the old or the new one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(path, content)
@@ -135,7 +132,7 @@ def _refuse(path: Path, problem: str) -> NoReturn:
 
 
 def moments_by_name(optimizer: StackedAdam, names: list[str]) -> dict[str, StateDict]:
-    """What Adam remembers, by kind of moment and name of parameter."""
+    """Adam's state by kind of moment and name of parameter."""
     result: dict[str, StateDict] = {}
     for name, moments in zip(names, optimizer.state(), strict=True):
         for kind, value in moments._asdict().items():
@@ -144,5 +141,5 @@ def moments_by_name(optimizer: StackedAdam, names: list[str]) -> dict[str, State
 
 
 def load_moments(optimizer: StackedAdam, names: list[str], moments: dict[str, StateDict]) -> None:
-    """Give back what :func:`moments_by_name` gave."""
+    """Restore what :func:`moments_by_name` returned."""
     optimizer.load_state([Moments(*(moments[kind][name] for kind in Moments._fields)) for name in names])

@@ -12,11 +12,10 @@ from torch import Tensor
 import plap
 import training_worker as worker
 from plap.data.tasks import Multilabel
-from plap.minibatch.forward import logits_of
-from plap.minibatch.pieces import Piece
-from plap.minibatch.steps import PieceLoss
 from plap.models import find_model
 from plap.training import RunConfig, build_module
+from plap.training.pieces.cutting import Piece
+from plap.training.pieces.steps import PieceLoss, logits_of
 
 META = torch.device("meta")
 PIECES = worker.pieces()

@@ -11,9 +11,9 @@ import torch
 import tiny_training
 from plap.data import csbm, split
 from plap.errors import InputError
-from plap.minibatch import EvaluateOn, Pieces, train_in_pieces
 from plap.models import ModelKind, Parameters, register_model
 from plap.training import Progress, RunConfig, train_runs
+from plap.training.pieces import EvaluateOn, Pieces, train_in_pieces
 
 DATA = tiny_training.data(nodes=80)
 EVALUATIONS: tuple[EvaluateOn, EvaluateOn] = ("halos", "whole")
@@ -135,7 +135,7 @@ def test_pieces_of_graphs_leave_out_those_without_training_nodes() -> None:
     ("options", "problem"),
     [
         ({"device": "tpu"}, "device must be auto, cpu, cuda or cuda:N"),
-        ({"device": "cuda:99"}, "cuda:99 is not there"),
+        ({"device": "cuda:99"}, "there is no device cuda:99"),
         ({"evaluation": "halo"}, "evaluation must be one of auto, halos, whole"),
     ],
 )
@@ -147,7 +147,7 @@ def test_what_has_no_meaning_is_refused(options: dict[str, str], problem: str) -
 def test_a_model_that_does_not_say_how_far_it_sees_is_evaluated_on_the_whole_graph() -> None:
     config = tiny_training.config("gat", **VALUES | {"max_epochs": 1})
     assert train_in_pieces(in_parts(), config).epochs == 1
-    with pytest.raises(InputError, match="how far model 'gat' sees is not known"):
+    with pytest.raises(InputError, match="not known how far model 'gat' sees"):
         train_in_pieces(in_parts(), config, evaluation="halos")
 
 

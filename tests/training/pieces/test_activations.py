@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from activations import activation_bytes
 from plap.data import csbm, split
-from plap.minibatch import Piece, Pieces, activation_bytes
 from plap.nn import PGNN
+from plap.training.pieces import Piece, Pieces
 
 HIDDEN, K = 16, 4
 

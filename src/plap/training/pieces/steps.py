@@ -1,4 +1,4 @@
-"""One step of training on a few pieces, shared by all ranks."""
+"""How a model is called on a piece, how far it sees, and one step of training on a few pieces."""
 
 from __future__ import annotations
 
@@ -11,21 +11,47 @@ import torch
 from torch import Tensor
 
 from plap.data.tasks import Task
-from plap.minibatch.devices import seeded_on
-from plap.minibatch.distributed import Ranks
-from plap.minibatch.forward import logits_of
-from plap.minibatch.pieces import Piece, Pieces, Share
 from plap.models import ModelKind, find_model
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
-from plap.training.masks import mask_keys
+from plap.training.modules import check_logits, seeded
+from plap.training.native import mask_keys
+from plap.training.pieces.cutting import Halo, Piece, Pieces, Share
+from plap.training.pieces.distributed import Ranks
+
+
+def logits_of(kind: ModelKind[Any], module: torch.nn.Module, piece: Piece, num_classes: int) -> Tensor:
+    """Logits [T, L] of the wanted nodes of a piece."""
+    takes_sparse = kind.sparse_features or kind.stacked is not None
+    x = piece.x if takes_sparse or piece.x.layout == torch.strided else piece.x.to_dense()
+    if kind.takes == "graph":
+        logits = module(x, piece.graph)
+    elif piece.weighted:
+        logits = module(x, piece.graph.edge_index, edge_weight=piece.graph.weight.to(x.dtype))
+    else:
+        logits = module(x, piece.graph.edge_index)
+    return check_logits(kind, logits, (piece.graph.num_nodes, num_classes)).index_select(0, piece.rows)
+
+
+def halo_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
+    """The halo with which predictions are exact; None if it is not known how far the model sees.
+
+    The number of hops is given by the model (:attr:`plap.models.ModelKind.hops`) or by an attribute ``hops``
+    of its module. A model that takes an ``edge_index`` gets no self-loops at the rim, which would have to be
+    weighted, but one hop more: every node whose messages count then has all its neighbours.
+    """
+    kind = find_model(config.model)
+    hops = getattr(module, "hops", None) if kind.hops is None else kind.hops(config.parameters)
+    if not isinstance(hops, int) or hops < 0:
+        return None
+    takes_loops = kind.takes == "graph"
+    return Halo(hops if takes_loops else hops + 1, rim_loops=takes_loops)
 
 
 class PieceLoss(torch.nn.Module):
-    """The sum of the losses of a piece's training nodes; that of no piece at all is 0.
+    """The sum of the losses at a piece's training nodes; 0 without a piece.
 
-    Every parameter takes part in it, if only with a gradient of zero: DistributedDataParallel waits for a
-    gradient of each.
+    Every parameter gets a gradient, if only of zero: DistributedDataParallel waits for all of them.
     """
 
     def __init__(self, kind: ModelKind[Any], module: torch.nn.Module, task: Task) -> None:
@@ -43,11 +69,11 @@ class PieceLoss(torch.nn.Module):
 
 
 class Stepper:
-    """Adam's step on the mean loss of the training nodes of a step's pieces.
+    """One step of Adam on the mean loss over the training nodes of a step's pieces.
 
-    The ranks take the pieces in turn, one at a time, and add up their gradients; a rank without a piece adds
-    nothing. Dropout is drawn by run's seed, epoch and piece. So a step is the same, up to the order of sums,
-    for any number of ranks.
+    The pieces are dealt out to the ranks, whose gradients are added up; a rank without a piece adds zero.
+    Dropout depends on the run's seed, the epoch and the piece. A step is therefore the same for any number
+    of ranks, up to the order of sums.
 
     Parameters
     ----------
@@ -72,7 +98,7 @@ class Stepper:
         self._buffers = [value for value in module.buffers() if value.layout == torch.strided]
 
     def step(self, epoch: int, shares: Sequence[Share]) -> Tensor:
-        """Change the weights; returns the sum of this rank's losses, before the change."""
+        """Update the weights; returns the sum of this rank's losses before the update."""
         self._loss.train()
         for parameter in self._parameters:
             parameter.grad = None
@@ -100,19 +126,19 @@ class Stepper:
             return nothing
         piece = self._pieces.training_piece(share).to(self._ranks.device)
         key = int(mask_keys(np.array([self._config.seed], dtype=np.uint64), epoch, share.number)[0])
-        with seeded_on(self._ranks.device, key):
+        with seeded(key, self._ranks.device):
             loss: Tensor = self._loss(piece)
         return loss
 
     def _exchange(self, now: bool) -> contextlib.AbstractContextManager[None]:
-        """Gradients go over the network after a rank's last piece only."""
+        """Gradients are exchanged only after a rank's last piece."""
         if now or not isinstance(self._loss, torch.nn.parallel.DistributedDataParallel):
             return contextlib.nullcontext()
         context: contextlib.AbstractContextManager[None] = self._loss.no_sync()
         return context
 
     def _settle_buffers(self, changes: Sequence[Tensor], count: int) -> None:
-        """Change what a module remembers (BatchNorm's statistics) by the mean of what the pieces changed."""
+        """Change the buffers (such as BatchNorm's statistics) by the mean of the pieces' changes."""
         for value, change in zip(self._buffers, changes, strict=True):
             total = self._ranks.total(change)
             value.add_(total / count if value.is_floating_point() else total // count)

@@ -10,8 +10,8 @@ import torch
 
 import training_worker as worker
 from plap.errors import InputError
-from plap.minibatch import Checkpoint, Ranks, train_in_pieces
 from plap.training import Progress, RunConfig
+from plap.training.pieces import Checkpoint, Ranks, train_in_pieces
 
 
 class PowerCutError(Exception):
@@ -91,7 +91,7 @@ def test_a_training_that_ended_by_its_patience_stays_ended_with_more_epochs(tmp_
 def test_a_training_that_would_have_ended_before_its_checkpoint_is_refused(tmp_path: Path) -> None:
     interrupted(tmp_path / "run")
     fewer = replace(worker.CONFIG, max_epochs=3)
-    with pytest.raises(InputError, match="is of epoch 4, and by these settings training ends with epoch 3"):
+    with pytest.raises(InputError, match="is of epoch 4, but with these settings training ends with epoch 3"):
         train_in_pieces(worker.pieces(), fewer, checkpoint=Checkpoint(tmp_path / "run"))
 
 

@@ -10,13 +10,13 @@ from torch import Tensor
 
 import problems
 from plap.graph import Graph
-from plap.minibatch import Pieces, Ranks, evaluation
-from plap.minibatch.evaluation import Evaluation, halos_are_less
-from plap.minibatch.forward import halo_of
-from plap.minibatch.pieces import Halo
 from plap.parts import with_halo
 from plap.parts.subgraph import halo_size
 from plap.training import RunConfig, build_module
+from plap.training.pieces import Pieces, Ranks, evaluation
+from plap.training.pieces.cutting import Halo
+from plap.training.pieces.evaluation import Evaluation, halos_are_less
+from plap.training.pieces.steps import halo_of
 from tiny_training import Masks
 
 ALONE = Ranks(torch.device("cpu"))

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.minibatch import checkpoints
-from plap.minibatch.checkpoints import Checkpoint, Snapshot, StateDict
-from plap.minibatch.devices import choose_device
-from plap.minibatch.distributed import Ranks
-from plap.minibatch.evaluation import EvaluateOn, Evaluation
-from plap.minibatch.pieces import Pieces
-from plap.minibatch.steps import Stepper
 from plap.models import find_model
-from plap.training import History, Progress, RunConfig, RunResult, build_module
-from plap.training.interrupts import Interrupts
-from plap.training.module_checks import check_trainable
-from plap.training.stopping import EarlyStopping
+from plap.training.config import RunConfig
+from plap.training.loop import ProgressCallback
+from plap.training.modules import build_module, check_trainable
+from plap.training.pieces import checkpoints
+from plap.training.pieces.checkpoints import Checkpoint, Snapshot, StateDict
+from plap.training.pieces.cutting import Pieces
+from plap.training.pieces.distributed import Ranks, choose_device
+from plap.training.pieces.evaluation import EvaluateOn, Evaluation
+from plap.training.pieces.steps import Stepper
+from plap.training.results import History, Progress, RunResult
+from plap.training.stopping import EarlyStopping, Interrupts
 
 _UNTIL_WHEN = ("max_epochs", "patience")
-"""Fields of a configuration that say when training ends, and change no epoch of it."""
+"""Fields of a configuration that decide when training ends but change none of its epochs."""
 
 
 def train_in_pieces(
@@ -36,24 +35,24 @@ def train_in_pieces(
     ranks: Ranks | None = None,
     evaluation: EvaluateOn = "auto",
     checkpoint: Checkpoint | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> RunResult:
     """Train one run piece by piece.
 
-    As :func:`plap.training.train_runs` does it, with several of Adam's steps an epoch, one for each step of
-    ``pieces``; an epoch's training loss is the mean over its training nodes. Predictions are exact: what a
-    part's nodes depend on outside of it is there when they are evaluated.
+    Like :func:`plap.training.train_runs`, but with several steps of Adam per epoch, one for each step of
+    ``pieces``; an epoch's training loss is the mean over its training nodes. Predictions are exact: when
+    the nodes of a part are evaluated, everything outside the part that they depend on is included.
 
     Parameters
     ----------
     pieces : Pieces
     config : RunConfig
     device : str or torch.device
-        "auto", "cpu", "cuda" or "cuda:N"; of no effect where ``ranks`` is given, which have one.
+        "auto", "cpu", "cuda" or "cuda:N"; ignored if ``ranks`` is given, which has a device.
     ranks : Ranks, optional
-        What :func:`join_ranks` gave; every process calls this function with equal arguments.
+        From :func:`join_ranks`; every process calls this function with equal arguments.
     evaluation : {"auto", "halos", "whole"}
-        See :class:`plap.minibatch.evaluation.Evaluation`.
+        See :class:`plap.training.pieces.evaluation.Evaluation`.
     checkpoint : Checkpoint, optional
     progress : function of a Progress, optional
         Called after every epoch, on every rank.
@@ -61,7 +60,7 @@ def train_in_pieces(
     Returns
     -------
     RunResult
-        The same on every rank, up to ``seconds``; tensors are on the CPU. After Ctrl-C the best so far.
+        The same on every rank, except ``seconds``; tensors are on the CPU. After Ctrl-C, the best so far.
 
     Examples
     --------
@@ -79,7 +78,7 @@ def train_in_pieces(
                 if progress is not None:
                     progress(run.progress())
         except KeyboardInterrupt:
-            if run.has_company:  # the other ranks are in the middle of an epoch and wait
+            if run.has_company:  # the other ranks are waiting in the middle of an epoch
                 raise
             run.interrupted = True
     return run.result()
@@ -111,7 +110,7 @@ class _Run:
 
     @property
     def over(self) -> bool:
-        """Whether it ends by its own rules."""
+        """Whether the run has ended by its own rules."""
         return bool(self._stopping.over[0])
 
     def train_epoch(self, interrupts: Interrupts) -> None:
@@ -138,7 +137,7 @@ class _Run:
         return Progress(1, int(self.over), epoch, limit, int(not self.over), score, done, self._seconds)
 
     def result(self) -> RunResult:
-        """That of the best epoch."""
+        """The result of the best epoch."""
         self._module.load_state_dict(self._best)
         logits = self._evaluation.logits()
         history = History(*_columns(self._history))
@@ -179,7 +178,7 @@ class _Run:
         checkpoints.write(self._checkpoint.file, checkpoints.encode(snapshot, self._digest))
 
     def _resume(self, checkpoint: Checkpoint) -> None:
-        """Go on from what the first rank has, if it is to go on; it alone decides for all."""
+        """Continue from the checkpoint of the first rank, which decides for all whether there is one."""
         asked = self._ranks.first and checkpoint.resume
         content = self._ranks.from_first(checkpoints.read(checkpoint.file) if asked else None)
         if content is None:
@@ -188,7 +187,7 @@ class _Run:
         for losses in snapshot.history.tolist():
             if self.over:
                 raise InputError(
-                    f"the checkpoint {checkpoint.file} is of epoch {len(snapshot.history)}, and by these "
+                    f"the checkpoint {checkpoint.file} is of epoch {len(snapshot.history)}, but with these "
                     f"settings training ends with epoch {len(self._history)}; start without resuming"
                 )
             self._note(*losses)
@@ -199,7 +198,7 @@ class _Run:
 
 
 def _digest(pieces: Pieces, config: RunConfig) -> str:
-    """What an epoch depends on; a training that is resumed may end sooner or later than it was going to."""
+    """Everything that an epoch depends on; resumed training may end earlier or later than planned before."""
     fields = {name: value for name, value in config.to_dict().items() if name not in _UNTIL_WHEN}
     return f"{json.dumps(fields, sort_keys=True)} {pieces.digest}"
 

@@ -14,7 +14,7 @@ import tiny_training
 from plap.data import FixedSplits, GraphData
 from plap.data.tables.collections import load_collection
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "scale.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "scale.md"
 
 
 def collection(folder: Path) -> GraphData:

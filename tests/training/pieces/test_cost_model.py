@@ -10,7 +10,7 @@ import pytest
 import cost_model
 import plap
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "scale.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "scale.md"
 
 
 def test_the_document_has_the_numbers_of_the_model() -> None:

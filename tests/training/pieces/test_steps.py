@@ -14,11 +14,11 @@ import problems
 import tiny_training
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.minibatch import Pieces, train_in_pieces
-from plap.minibatch.forward import halo_of, logits_of
-from plap.minibatch.pieces import Halo
 from plap.models import ModelKind, Parameters, find_model, register_model, registry
 from plap.training import RunConfig, build_module
+from plap.training.pieces import Pieces, train_in_pieces
+from plap.training.pieces.cutting import Halo
+from plap.training.pieces.steps import halo_of, logits_of
 
 GRAPH = problems.grid(14, 14)
 X = problems.features(196, 5).float()
