@@ -17,7 +17,7 @@ from plap.experiments.runner import run_cells
 from plap.experiments.runs import Job, Record, Setting
 from plap.experiments.store import Store
 from plap.experiments.tables import load_table
-from plap.models import find_model
+from plap.models import find_model, model_names
 
 OWN_LAYER = """
 import torch
@@ -167,3 +167,4 @@ def test_mistakes(tmp_path: Path, code: str, words: str) -> None:
     with pytest.raises(InputError, match=r"mine\.py") as caught:
         load_model_file(ModelFile.read(path))
     assert words in str(caught.value)
+    assert ModelFile.read(path).registered_name not in model_names()

@@ -129,7 +129,10 @@ def test_what_a_row_fixes_is_not_searched(tmp_path: Path) -> None:
     assert {config.lr for config in found.configs("small")} == {0.02}
 
 
-def test_every_model_is_a_row() -> None:
-    for name in model_names():
-        assert find_candidates(find_row(name)).configs()
+@pytest.mark.parametrize("model", model_names())
+def test_every_model_is_a_row(model: str) -> None:
+    assert find_candidates(find_row(model)).configs()
+
+
+def test_rows_with_a_p() -> None:
     assert find_candidates(find_row("pgnn-1.5")).base.parameters.p == 1.5

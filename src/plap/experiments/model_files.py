@@ -14,7 +14,9 @@ from typing import Any
 
 from plap.errors import InputError
 from plap.models import ModelKind, Parameters, integer, register_model, share
+from plap.models.registry import check_model
 from plap.training import RunConfig
+from plap.training.config import OF_TRAINING, unknown_field
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,11 @@ def load_model_file(file: ModelFile) -> LoadedModel:
             grid=grid,
             takes=getattr(module, "TAKES", "edge_index"),
         )
-        register_model(kind, replace=True)
-        base = RunConfig(kind.name, **fixed)
-        for name, values in grid.items():
+        check_model(kind)
+        for name, values in [*((name, (value,)) for name, value in fixed.items()), *grid.items()]:
             for value in values:
-                base.with_values(**{name: value})  # refuses values that no run can have
+                _check_value(kind, name, value)
+        register_model(kind, replace=True)
     except InputError as error:
         raise InputError(f"{file.path}: {error}") from None
     return LoadedModel(kind, fixed)
@@ -124,6 +126,16 @@ def _settings(file: ModelFile, module: ModuleType, name: str) -> dict[str, Any]:
     for name_of_table in settings.keys() & {"model", "parameters", "seed"}:
         raise InputError(f"{file.path}: {name} cannot have {name_of_table!r}, which the table decides")
     return dict(settings)
+
+
+def _check_value(kind: ModelKind[Any], name: str, value: object) -> None:
+    """Refuse what no run can have, before there is a model that could be run."""
+    if name in kind.fields:
+        kind.parameters(**{name: value})
+    elif name in OF_TRAINING:
+        RunConfig(**{name: value})
+    else:
+        raise InputError(unknown_field(kind, name))
 
 
 def _values(file: ModelFile, name: str, value: object) -> tuple[Any, ...]:

@@ -87,9 +87,9 @@ def find_row(key: str, own: Mapping[str, Row] | None = None) -> Row:
     --------
     >>> find_row("gcn+pgnn-1.5").fixed, find_row("pgnn-1.5").label
     ({'p': 1.5}, 'pGNN p = 1.5')
-    >>> find_row("gprgn")
+    >>> find_row("gprgn")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    plap.errors.InputError: there is no row named 'gprgn': did you mean gprgnn? ...
+    plap.errors.InputError: there is no row named 'gprgn': did you mean gprgnn or pgnn? ...
     """
     for known in (own or {}, _shared_rows()):
         if key in known:

@@ -42,6 +42,16 @@ def register_model(kind: ModelKind[Any], *, replace: bool = False) -> None:
     >>> build_module(RunConfig(model="sage", layers=3), 5, 3)
     GraphSAGE(5, 3, num_layers=3)
     """
+    check_model(kind)
+    if kind.name in _KINDS and not replace:
+        raise InputError(
+            f"there is a model {kind.name!r} already: say replace=True to put another in its place"
+        )
+    _KINDS[kind.name] = kind
+
+
+def check_model(kind: ModelKind[Any]) -> None:
+    """Refuse a definition that makes no sense."""
     if not isinstance(kind, ModelKind):
         raise InputError(f"a model is registered as a ModelKind, not as {type(kind).__name__}")
     if not isinstance(kind.name, str) or not kind.name:
@@ -50,11 +60,6 @@ def register_model(kind: ModelKind[Any], *, replace: bool = False) -> None:
     _check_names(kind)
     if kind.takes not in ("graph", "edge_index"):
         raise InputError(f"takes must be graph or edge_index, not {kind.takes!r}")
-    if kind.name in _KINDS and not replace:
-        raise InputError(
-            f"there is a model {kind.name!r} already: say replace=True to put another in its place"
-        )
-    _KINDS[kind.name] = kind
 
 
 def find_model(name: str) -> ModelKind[Any]:
