@@ -57,7 +57,8 @@ def fit(
     announce : function of a name, optional
         Called when a method's training begins; returns the function that is told its progress, or None.
     ranks : Ranks, optional
-        With ``settings.pieces``: the processes that train together, see :func:`plap.training.pieces.join_ranks`.
+        With ``settings.pieces``: the processes that train together; see
+        :func:`plap.training.pieces.join_ranks`.
     checkpoints : path, optional
         With ``settings.pieces``: the folder for checkpoints. They stay there until the caller, who has saved
         the result, removes them by :func:`plap.fitting.pieces.remove_checkpoints`.

@@ -20,7 +20,7 @@ from plap.data.dataset import GraphData
 from plap.data.labels import encode_labels
 from plap.data.tables.assembly import assemble
 from plap.errors import InputError
-from plap.features import csr_of_parts
+from plap.sparse import csr_tensor
 from plap.graph import Symmetrize
 
 EDGES = ("edges", "edge_index")
@@ -158,7 +158,7 @@ def _read_csr(file: NpzFile, name: str) -> Tensor:
         shape=(rows, columns),
     )
     matrix.sum_duplicates()
-    return csr_of_parts(
+    return csr_tensor(
         torch.from_numpy(matrix.indptr.astype(np.int64)),
         torch.from_numpy(matrix.indices.astype(np.int64)),
         torch.from_numpy(matrix.data),
