@@ -20,8 +20,8 @@ from plap.data.dataset import GraphData
 from plap.data.labels import encode_labels
 from plap.data.tables.assembly import assemble
 from plap.errors import InputError
-from plap.sparse import csr_tensor
 from plap.graph import Symmetrize
+from plap.sparse import csr_tensor
 
 EDGES = ("edges", "edge_index")
 WEIGHT = ("weight", "weights", "edge_weight")
