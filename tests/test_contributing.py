@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from plap.data.metrics import METRICS
 from plap.experiments.tables import load_table
 from plap.models import registry
 
@@ -36,3 +37,17 @@ def test_add_a_model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "graphsage": "GraphSAGE mean",
         "deep-sage": "GraphSAGE, four layers",
     }
+
+
+@pytest.mark.parametrize("chapter", ["Add a dataset", "Add a metric"])
+def test_add_a_dataset_or_a_metric(chapter: str) -> None:
+    examples = blocks(chapter, "python")
+    assert len(examples) == 2
+    names: dict[str, Any] = {"__name__": "example"}
+    known = dict(METRICS)
+    try:
+        for code in examples:
+            exec(compile(code, "CONTRIBUTING.md", "exec"), names)
+    finally:
+        METRICS.clear()
+        METRICS.update(known)

@@ -20,7 +20,7 @@ from plap.kernels.fused.backend import FUSED
 from plap.kernels.registry import choose, propagate_unchecked
 from plap.kernels.torch.backend import TORCH
 
-GUIDE = Path(__file__).parents[2] / "CONTRIBUTING_backend.md"
+GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 

@@ -133,7 +133,7 @@ def _check_value(kind: ModelKind[Any], name: str, value: object) -> None:
     if name in kind.fields:
         kind.parameters(**{name: value})
     elif name in OF_TRAINING:
-        RunConfig(**{name: value})
+        RunConfig(**{name: value})  # type: ignore[arg-type]
     else:
         raise InputError(unknown_field(kind, name))
 
