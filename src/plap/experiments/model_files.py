@@ -128,7 +128,7 @@ def _settings(file: ModelFile, module: ModuleType, name: str) -> dict[str, Any]:
     return dict(settings)
 
 
-def _check_value(kind: ModelKind[Any], name: str, value: object) -> None:
+def _check_value(kind: ModelKind[Any], name: str, value: Any) -> None:
     """Refuse what no run can have, before there is a model that could be run."""
     if name in kind.fields:
         kind.parameters(**{name: value})
