@@ -200,7 +200,7 @@ def test_ctrl_c_keeps_the_best_so_far(
     out = tmp_path / "out"
     assert run(monkeypatch, "fit", str(folder), "-o", str(out), "--no-tune", "--seeds", "2") == 0
     assert len(epochs) == 5
-    assert "stopped early by the user" in " ".join(capsys.readouterr().out.split())
+    assert "Training was interrupted by the user" in " ".join(capsys.readouterr().out.split())
     metrics = load_metrics(out)
     assert metrics["interrupted"] is True
     assert [method["name"] for method in metrics["methods"]] == ["pGNN"]
