@@ -46,7 +46,7 @@ class RunConfig:
     >>> RunConfig(p=0.5)
     Traceback (most recent call last):
     plap.errors.InputError: p must be a number of at least 1, not 0.5
-    >>> RunConfig(model="mlp", p=1.5)
+    >>> RunConfig(model="mlp", p=1.5)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     plap.errors.InputError: mlp has no field 'p': the model's are hidden, dropout; training's are lr, ...
     """
