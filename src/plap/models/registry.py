@@ -122,6 +122,4 @@ def _check_names(kind: ModelKind[Any]) -> None:
         raise InputError(f"model {kind.name!r}: dropout_fields must be a tuple of names, not one string")
     for name in named:
         if name not in kind.fields:
-            raise InputError(
-                f"model {kind.name!r} has no parameter {name!r}{near_miss(name, kind.fields)}"
-            )
+            raise InputError(f"model {kind.name!r} has no parameter {name!r}{near_miss(name, kind.fields)}")
