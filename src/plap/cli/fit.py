@@ -138,7 +138,7 @@ def run(
         )  # fmt: skip
     if first:
         _conclude(result, out, as_json=as_json)
-        if not result.interrupted:
+        if settings.pieces is not None and not result.interrupted:
             remove_checkpoints(checkpoints)
 
 
