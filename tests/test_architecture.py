@@ -139,7 +139,7 @@ threading.setprofile(watch)
 sys.setprofile(watch)
 from plap.cli import main
 try:
-    main(["fit", sys.argv[1], "-o", sys.argv[2], "--budget", "100", "--max-epochs", "5", "--seeds", "1", "-q"])
+    main(["fit", *sys.argv[1:], "--budget", "100", "--max-epochs", "5", "--seeds", "1", "-q"])
 except SystemExit:
     pass
 sys.setprofile(None)
@@ -156,7 +156,7 @@ def test_a_fit_goes_through_few_modules(tmp_path: Path) -> None:
     (folder / "edges.csv").write_text(
         "\n".join(["source,target", *(f"n{k},n{(k + 1) % 40}" for k in range(40))])
     )
-    command = [sys.executable, "-c", CALLED, str(folder), str(tmp_path / "out")]
+    command = [sys.executable, "-c", CALLED, str(folder), "-o", str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     called = [line for line in done.stderr.splitlines() if line.startswith("plap")]
     assert (tmp_path / "out" / "report.html").exists()

@@ -1,14 +1,18 @@
 """Graphs in: benchmarks, cSBM, a user's own tables, splits, noise, homophily."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from plap.data.benchmarks.loading import load
 from plap.data.dataset import FixedSplits, GraphData, Provenance
 from plap.data.measures import homophily
 from plap.data.metrics import METRICS, Metric
 from plap.data.splits import Split, split
 from plap.data.synthetic import PerturbedGraph, csbm, perturb_edges
-from plap.data.tables.loading import load_folder, load_tables
-from plap.data.tables.npz import load_npz
 from plap.data.tasks import TASKS, Task
+
+if TYPE_CHECKING:
+    from plap.data.tables import load_folder, load_npz, load_tables
 
 __all__ = [
     "METRICS",
@@ -29,3 +33,10 @@ __all__ = [
     "perturb_edges",
     "split",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what reads tables, and with it Polars, only when it is asked for."""
+    if name not in ("load_folder", "load_npz", "load_tables"):
+        raise AttributeError(f"module 'plap.data' has no attribute {name!r}")
+    return getattr(importlib.import_module("plap.data.tables"), name)

@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import QuantileTransformer, SplineTransformer
 from torch import Tensor
 
 from plap.checks import check_integer
@@ -123,10 +126,6 @@ def _without_each_part(graph: Graph, once: Tensor, part: Tensor) -> Iterator[tup
 
 def _odds(evidence: NDArray[np.float64], edges: int, rng: np.random.Generator) -> NDArray[np.float64]:
     """Odds that each of the first ``edges`` rows is an edge, at equal numbers of edges and other pairs."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-    from sklearn.preprocessing import QuantileTransformer, SplineTransformer  # noqa: PLC0415
-
     some = sample_distinct(rng, edges, min(edges, _COMPARED))
     rows = np.concatenate([evidence[some], evidence[edges:]])
     is_edge = np.arange(rows.shape[0]) < some.size

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.manifold import TSNE
 from torch import Tensor
 
 from plap.errors import InputError
@@ -46,8 +48,6 @@ def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[
     perplexity : float
         Reduced to a third of the number of rows if it is larger.
     """
-    from sklearn.manifold import TSNE  # noqa: PLC0415
-
     if states.ndim != 2 or states.shape[0] < 4:
         raise InputError(f"t-SNE needs a matrix of at least 4 rows, not one of shape {list(states.shape)}")
     rows = torch.nn.functional.normalize(states.detach().double(), dim=1).numpy()
@@ -59,8 +59,6 @@ def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[
 
 def _first_plane(rows: NDArray[np.float64], seed: int) -> NDArray[np.float32]:
     """Two small principal components with a tiny jitter; scikit-learn's own are NaN for equal rows."""
-    from sklearn.decomposition import PCA  # noqa: PLC0415
-
     components = min(2, rows.shape[1])
     plane = np.random.default_rng(seed).normal(0, 1e-6, (rows.shape[0], 2))
     if rows.std(axis=0).max() > 0:

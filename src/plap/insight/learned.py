@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars
 import torch
 from torch import Tensor
 
@@ -15,9 +16,6 @@ from plap.errors import InputError
 from plap.insight.edge_trust import can_be_judged, edge_trust
 from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
 from plap.insight.weights import learned_weights, relative_weights, uniform_entropy, weight_entropy
-
-if TYPE_CHECKING:
-    import polars
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +63,6 @@ class Learned:
 
     def edges(self) -> polars.DataFrame:
         """One row per edge, the least trusted first: source, target, trust, use, predicted classes."""
-        import polars  # noqa: PLC0415
-
         once = self.data.graph.edges_once()
         source, target = self.data.graph.edge_index[:, once].numpy()
         names = self._node_names()
@@ -86,8 +82,6 @@ class Learned:
 
     def nodes(self) -> polars.DataFrame:
         """One row per node: the predictions with and without its edges, and the entropy of its weights."""
-        import polars  # noqa: PLC0415
-
         found, names = self.neighbours, np.array(self.classes)
         known = [name if yes else None for name, yes in zip(names[found.label], found.known, strict=True)]
         return polars.DataFrame(

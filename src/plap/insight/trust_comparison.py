@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from numpy.typing import ArrayLike
+from sklearn.metrics import roc_auc_score
 
 from plap.data import GraphData, perturb_edges, split
 from plap.insight.edge_trust import edge_trust
@@ -64,8 +65,6 @@ def compare_trust(
     seed : int
         Random seed for the noise, the split and training.
     """
-    from sklearn.metrics import roc_auc_score  # noqa: PLC0415
-
     noisy = perturb_edges(data.graph, rate, seed)
     graph, parts = noisy.graph, split(data, preset=preset, seed=seed)
     config = config or RunConfig(p=1.5, max_epochs=200, patience=100)

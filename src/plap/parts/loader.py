@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
+import torch_geometric.typing as backends
 from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.loader import NeighborLoader
 
 from plap.checks import check_integer
 from plap.data.dataset import GraphData
@@ -16,9 +19,6 @@ from plap.data.sampling import check_seed
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.parts.subgraph import Subgraph, induced, with_halo
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 
 class PartLoader:
@@ -118,9 +118,6 @@ def neighbour_loader(
     torch_geometric.loader.NeighborLoader
         The first ``batch.batch_size`` nodes of a batch are the wanted ones.
     """
-    import torch_geometric.typing as backends  # noqa: PLC0415  (slow to import)
-    from torch_geometric.loader import NeighborLoader  # noqa: PLC0415
-
     if not (backends.WITH_PYG_LIB or backends.WITH_TORCH_SPARSE):
         raise InputError(
             "neighbour sampling needs the package pyg-lib or torch-sparse, and neither is installed; "

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from plap.data.tables.table_file import Table
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SLICE = 1 << 24
 
@@ -22,8 +19,6 @@ def read_identifiers(table: Table, column: str) -> pl.Series:
 
     ``007`` is text, and so stays apart from ``7``.
     """
-    import polars as pl  # noqa: PLC0415
-
     ids = table.column(column)
     if ids.null_count():
         table.fail(int(ids.is_null().arg_max() or 0), column, "the id of a node is missing")
@@ -43,8 +38,6 @@ def read_identifiers(table: Table, column: str) -> pl.Series:
 
 def same_kind(*columns: pl.Series) -> tuple[pl.Series, ...]:
     """Turn integers into text unless all columns hold integers."""
-    import polars as pl  # noqa: PLC0415
-
     if all(column.dtype == pl.Int64 for column in columns):
         return columns
     return tuple(column.cast(pl.String) for column in columns)
@@ -52,8 +45,6 @@ def same_kind(*columns: pl.Series) -> tuple[pl.Series, ...]:
 
 def distinct(*columns: pl.Series) -> pl.Series:
     """All ids of some columns of one kind, each once, ascending."""
-    import polars as pl  # noqa: PLC0415
-
     low, span = _span(*columns)
     if columns[0].dtype == pl.Int64 and span <= _table_limit(sum(column.len() for column in columns)):
         there = np.zeros(span, dtype=np.bool_)
@@ -80,7 +71,6 @@ class Numbering:
     _table: NDArray[np.int32] | None = field(init=False)
 
     def __post_init__(self) -> None:
-        import polars as pl  # noqa: PLC0415
 
         low, span = _span(self.ids)
         table = None
@@ -120,7 +110,6 @@ class Numbering:
         return np.where(inside, self._table[np.where(inside, offset, 0)], np.int32(-1))
 
     def _by_join(self, ids: pl.Series) -> NDArray[np.int32]:
-        import polars as pl  # noqa: PLC0415
 
         known = pl.DataFrame({"id": self.ids, "number": np.arange(self.ids.len(), dtype=np.int32)})
         asked = pl.DataFrame({"id": ids})
@@ -136,8 +125,6 @@ def _slices(column: pl.Series) -> Iterator[pl.Series]:
 
 def _span(*columns: pl.Series) -> tuple[int, int]:
     """Smallest integer, and how many there are from it to the largest."""
-    import polars as pl  # noqa: PLC0415
-
     filled = [column for column in columns if column.len() and column.dtype == pl.Int64]
     if not filled:
         return 0, 0
@@ -156,8 +143,6 @@ VECTOR_NAMES = ("features", "x", "vector", "embedding")
 
 def is_numeric(column: pl.Series) -> bool:
     """Whether a column is meant as numbers: its type says so, or at least half of its filled cells do."""
-    import polars as pl  # noqa: PLC0415
-
     if column.dtype != pl.String:
         return column.dtype.is_numeric() or column.dtype == pl.Boolean
     filled = column.len() - column.null_count()
@@ -167,8 +152,6 @@ def is_numeric(column: pl.Series) -> bool:
 
 def is_vector(column: pl.Series) -> bool:
     """Whether each cell holds several numbers."""
-    import polars as pl  # noqa: PLC0415
-
     if isinstance(column.dtype, pl.List | pl.Array):
         inner = column.dtype.inner
         return isinstance(inner, type | pl.DataType) and inner.is_numeric()
@@ -179,8 +162,6 @@ def is_vector(column: pl.Series) -> bool:
 
 def numbers(table: Table, column: pl.Series) -> NDArray[np.float32]:
     """Return a column as float32, refusing the first cell that is empty, text, NaN or infinite."""
-    import polars as pl  # noqa: PLC0415
-
     if not (column.dtype.is_numeric() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
         table.fail(0, column.name, f"holds {column.dtype}, and must hold numbers")
     values = column.cast(pl.Float64, strict=False)
@@ -193,8 +174,6 @@ def numbers(table: Table, column: pl.Series) -> NDArray[np.float32]:
 
 def vectors(table: Table, column: pl.Series) -> NDArray[np.float32]:
     """Return a column of equally long vectors as float32 [rows, length]."""
-    import polars as pl  # noqa: PLC0415
-
     if column.dtype == pl.String:
         column = column.str.strip_chars("[]() ,;").str.replace_all(r"[\s,;]+", " ").str.split(" ")
     lists = column.cast(pl.List(pl.String if column.dtype == pl.List(pl.String) else pl.Float64))

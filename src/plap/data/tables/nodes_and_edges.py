@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from plap.data.labels import encode_labels, is_integer
@@ -21,9 +22,6 @@ from plap.data.tables.columns import (
 )
 from plap.data.tables.table_file import Table, find_column, need_column
 from plap.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ID = ("id", "node", "node_id")
 LABEL = ("label", "class")
@@ -92,7 +90,6 @@ def _read_several(table: Table, names: list[str]) -> tuple[NDArray[np.float32], 
 
 
 def _text() -> type[pl.String]:
-    import polars as pl  # noqa: PLC0415
 
     return pl.String
 
@@ -100,7 +97,6 @@ def _text() -> type[pl.String]:
 def _read_labels(
     table: Table, name: str | None, lone_classes: bool
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    import polars as pl  # noqa: PLC0415
 
     if name is None:
         return np.full(table.height, -1, dtype=np.int64), ()

@@ -9,14 +9,12 @@ import os
 import zlib
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, Protocol
+from typing import NoReturn, Protocol
 
 import numpy as np
+import polars as pl
 
 from plap.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
@@ -86,8 +84,6 @@ class TextTable:
 
     def column(self, name: str) -> pl.Series:
         """Return one column as text without blanks around it; empty cells are null."""
-        import polars as pl  # noqa: PLC0415
-
         text = pl.col(name).str.strip_chars()
         return self._frame.select(pl.when(text != "").then(text).alias(name))[name]
 
@@ -98,8 +94,6 @@ class TextTable:
 
     def _read(self) -> tuple[pl.DataFrame, np.ndarray | None]:
         """All cells as text, without blank lines, and the record that each row was if some were blank."""
-        import polars as pl  # noqa: PLC0415
-
         self._check_header()
         try:
             frame = pl.read_csv(
@@ -191,7 +185,6 @@ class ParquetTable:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        import polars as pl  # noqa: PLC0415
 
         self._broken = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
         try:
@@ -203,8 +196,6 @@ class ParquetTable:
 
     def column(self, name: str) -> pl.Series:
         """Return one column; empty text is null."""
-        import polars as pl  # noqa: PLC0415
-
         try:
             series = pl.read_parquet(self.path, columns=[name], glob=False)[name]
         except self._broken as error:

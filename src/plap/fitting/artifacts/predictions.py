@@ -7,17 +7,16 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
+import polars
 import torch
 from numpy.typing import NDArray
+from polars.exceptions import PolarsError
 
 from plap.data.tasks import Task
 from plap.errors import InputError
-
-if TYPE_CHECKING:
-    import polars
 
 ROLES = ("train", "val", "test", "unlabelled")
 
@@ -72,8 +71,6 @@ class Predictions:
 
     def frame(self) -> polars.DataFrame:
         """The table that ``predictions.csv`` and ``predictions.parquet`` hold."""
-        import polars  # noqa: PLC0415
-
         columns: dict[str, Any] = {
             "node": list(self.node_ids),
             "role": list(self.roles),
@@ -100,8 +97,6 @@ class Predictions:
 @contextlib.contextmanager
 def _os_errors() -> Iterator[None]:
     """Give back the error number that Polars hides in its text, so that a full disk is known as such."""
-    from polars.exceptions import PolarsError  # noqa: PLC0415
-
     try:
         yield
     except (OSError, PolarsError) as error:

@@ -14,8 +14,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load, save
 from torch import Tensor
 
+from plap import __version__
 from plap.data.tasks import TASKS, Task
 from plap.errors import InputError
 
@@ -77,8 +80,6 @@ class SavedModel:
 
     def encode(self) -> tuple[bytes, bytes]:
         """The contents of ``model.json`` and ``model.safetensors``."""
-        from safetensors.torch import save  # noqa: PLC0415
-
         tensors = {
             f"{k}/{name}": tensor.detach().cpu().contiguous().clone()
             for k, state in enumerate(self.states)
@@ -183,14 +184,10 @@ def plain(value: Any) -> Any:
 
 def current_versions() -> dict[str, str]:
     """Versions of what a result depends on."""
-    from plap import __version__  # noqa: PLC0415
-
     return {"plap": __version__, "torch": torch.__version__, "numpy": np.__version__}
 
 
 def _states(weights: bytes, header: dict[str, Any], path: Path) -> tuple[Mapping[str, Tensor], ...]:
-    from safetensors import SafetensorError  # noqa: PLC0415
-    from safetensors.torch import load  # noqa: PLC0415
 
     try:
         tensors = load(weights)
