@@ -13,6 +13,7 @@ from plap.solving import SolveInfo, solve
 if TYPE_CHECKING:
     from plap import insight, minibatch, nn, parts, spectral, training
     from plap.estimator import PGNNClassifier
+    from plap.experiments.reproduction import reproduce
     from plap.label_propagation import PLaplacianLabelPropagation
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ __all__ = [
     "p_laplacian",
     "parts",
     "propagate",
+    "reproduce",
     "solve",
     "spectral",
     "training",
@@ -55,4 +57,6 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("plap.estimator").PGNNClassifier
     if name == "PLaplacianLabelPropagation":
         return importlib.import_module("plap.label_propagation").PLaplacianLabelPropagation
+    if name == "reproduce":
+        return importlib.import_module("plap.experiments.reproduction").reproduce
     raise AttributeError(f"module 'plap' has no attribute {name!r}")
