@@ -101,7 +101,7 @@ if __name__ == "__main__":
     effort = Effort(runs=200, grid="small", search_epochs=500, max_epochs=5000, patience=5000)
     cells = make_cells(load_table(sys.argv[1]), "sound", effort, Selection.parse(["model=mlp"]))
     with Store(Path(sys.argv[2])) as store:
-        run_cells(cells, store, LocalProcesses(2), lambda status: print("run", flush=True))
+        run_cells(cells, store, LocalProcesses(2), lambda status: status.trained and print("run", flush=True))
 """
 
 
