@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.published import PublishedCell
 from plap.experiments.table_report import table_report
-from plap.experiments.tables import Table, load_table
+from plap.experiments.table_result import Cell, TableResult
+from plap.experiments.tables import TableDefinition, load_table
 from plap.reporting.table_cells import CellText, cell_text
 from plap.reporting.table_content import TableReport
 
@@ -39,7 +39,7 @@ def text_of(result: TableResult, cell: Cell) -> CellText:
     return cell_text(made, made.cell(cell.model, cell.dataset))
 
 
-def result_of(table: Table, cells: tuple[Cell, ...]) -> TableResult:
+def result_of(table: TableDefinition, cells: tuple[Cell, ...]) -> TableResult:
     assert table.published is not None
     return TableResult(
         name=table.name,
@@ -55,21 +55,24 @@ def result_of(table: Table, cells: tuple[Cell, ...]) -> TableResult:
         notes=table.published.notes,
         curve=table.curve,
         labels=table.labels,
+        highlighted=table.highlighted,
+        full_score=table.full_score,
     )
 
 
-def _cell(table: Table, model: str, dataset: str, noise: np.random.Generator, runs: int) -> Cell:
+def _cell(table: TableDefinition, model: str, dataset: str, noise: np.random.Generator, runs: int) -> Cell:
     assert table.published is not None
     published = table.published.cell(model, dataset)
     if published.mean is None:
-        return Cell(model, dataset, published=published, problem="out of memory: 12.4 GB were asked for")
+        problem = "out of memory: 12.4 GB were asked for"
+        return Cell(model, dataset, published=published, problem=problem, out_of_memory=True)
     if (model, dataset) == ("gat", table.datasets[-1]):
         return Cell(model, dataset, published=published)
     mean, spread = float(published.mean), float(published.plus_minus or published.mean / 20)
     shift = spread * noise.choice([0.0, 0.5, -0.5, 4.0, -4.0], p=[0.4, 0.2, 0.2, 0.1, 0.1])
     factor = 0.25 if table.measure == "time" else 1.0
     made_up = factor * (mean + shift + spread * noise.standard_normal(runs))
-    most = np.inf if table.measure == "time" else 1 if "from 0 to 1" in table.published.unit else 100
+    most = np.inf if table.full_score is None else table.full_score
     return _made_up(model, dataset, published, made_up.clip(0, most).tolist(), float(noise.uniform(3, 300)))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from plap.errors import InputError
-from plap.experiments.execution import execute
-from plap.experiments.executors import Completed, Event, Failed, Finished
-from plap.experiments.outcome import TableResult
+from plap.experiments.execution import Event, JobCompleted, JobFailed, RunFinished, execute
 from plap.experiments.runs import Job, Record
+from plap.experiments.table_result import TableResult
 
 TINY = """
 title = "Two small random graphs"
@@ -61,11 +60,27 @@ class ThisProcess:
             try:
                 execute(job, records.append)
             except InputError as error:
-                yield Failed(job, str(error))
+                yield JobFailed(job, str(error))
                 continue
-            yield from (Finished(job, record) for record in records)
-            yield Completed(job)
+            yield from (RunFinished(job, record) for record in records)
+            yield JobCompleted(job)
 
 
 def means(result: TableResult) -> dict[tuple[str, str], float | None]:
     return {(cell.model, cell.dataset): cell.mean for cell in result.cells}
+
+
+def equal_records(one: Iterable[Record], other: Iterable[Record]) -> bool:
+    """Whether two stores say the same of every run, times aside."""
+    return _timeless(one) == _timeless(other)
+
+
+def _timeless(records: Iterable[Record]) -> list[tuple[object, ...]]:
+    return sorted(
+        (
+            record.run.key, record.split_digest, record.data_digest, record.metric, repr(record.test_score),
+            repr(record.val_score), repr(record.val_loss), record.best_epoch, record.epochs, record.finite,
+            record.history, record.versions,
+        )
+        for record in records
+    )  # fmt: skip

@@ -13,6 +13,7 @@ from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
     from plap import insight, models, nn, parts, spectral, training
+    from plap.experiments.reproduction import reproduce
     from plap.fitting import FitResult, fit
     from plap.fitting.estimator import PGNNClassifier
     from plap.label_propagation import PLaplacianLabelPropagation
@@ -43,6 +44,7 @@ __all__ = [
     "p_laplacian",
     "parts",
     "propagate",
+    "reproduce",
     "solve",
     "spectral",
     "training",
@@ -55,6 +57,7 @@ _LAZY = {
     "PGNNClassifier": "plap.fitting.estimator",
     "PLaplacianLabelPropagation": "plap.label_propagation",
     "fit": "plap.fitting",
+    "reproduce": "plap.experiments.reproduction",
 }
 """Where a name is defined; the empty string stands for a module of plap of that name."""
 

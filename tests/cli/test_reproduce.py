@@ -71,13 +71,13 @@ def test_the_list_of_tables(tmp_path: Path, plap: Plap) -> None:
         ([], "which table? `plap reproduce --list` shows them"),
         (["heterofilic"], "did you mean heterophilic"),
         (["heterophilic", "--only", "dataset=cora"], "has no dataset 'cora'"),
-        (["heterophilic", "--grid", "huge"], "grid must be full or small, not 'huge'"),
+        (["heterophilic", "--grid", "huge"], "grid must be one of full, small, not 'huge'"),
         (["heterophilic", "--protocol", "fair"], "protocol must be one of paper, sound"),
-        (["heterophilic", "--executor", "slurm"], "--executor must be local or ray, not 'slurm'"),
-        (["heterophilic", "--address", "auto"], "--address goes with --executor ray"),
+        (["heterophilic", "--executor", "slurm"], "executor must be one of local, ray, not 'slurm'"),
+        (["heterophilic", "--address", "auto"], "address is for the executor ray only"),
         (["time-heterophilic", "--executor", "ray"], "running times are measured by one process"),
         (["none.toml"], "none.toml cannot be read"),
-        (["heterophilic", "--report-only"], "--report-only: there is no store reproduction/runs.sqlite"),
+        (["heterophilic", "--report-only"], "report_only: there is no store reproduction/runs.sqlite"),
     ],
 )
 def test_mistakes(tmp_path: Path, plap: Plap, arguments: list[str], words: str) -> None:

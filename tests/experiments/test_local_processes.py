@@ -11,14 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from plap.experiments.executors import Event, Failed, Finished
+from plap.experiments.execution import Event, JobFailed, RunFinished
 from plap.experiments.local_processes import LocalProcesses
 from plap.experiments.plan import Effort, Selection, make_cells
 from plap.experiments.runner import run_cells
 from plap.experiments.runs import Job
-from plap.experiments.store import Store, equal_records
+from plap.experiments.store import Store
 from plap.experiments.tables import load_table
-from tiny_experiments import ThisProcess, write_tiny_table
+from tiny_experiments import ThisProcess, equal_records, write_tiny_table
 
 EFFORT = Effort(runs=3, grid="small", search_epochs=6, max_epochs=12, patience=10)
 
@@ -42,7 +42,7 @@ class KillsWorkers(LocalProcesses):
 
     def run(self, next_job: Callable[[], Job | None]) -> Iterator[Event]:
         for count, event in enumerate(super().run(next_job)):
-            if isinstance(event, Finished) and count < self._kills:
+            if isinstance(event, RunFinished) and count < self._kills:
                 children()[0].kill()
             yield event
 
@@ -64,8 +64,9 @@ def test_a_job_that_kills_every_worker_is_given_up(tmp_path: Path) -> None:
     cells = make_cells(load_table(str(path)), "sound", EFFORT, Selection.parse(["model=two_hop"]))
     with Store(tmp_path / "runs.sqlite") as store:
         problems = run_cells(cells[:1], store, LocalProcesses(1))
-    (sentence,) = problems.values()
-    assert "the worker was killed 3 times" in sentence
+    (failure,) = problems.values()
+    assert "the worker was killed 3 times" in failure.reason
+    assert failure.out_of_memory
 
 
 def test_an_error_in_a_model_is_told_with_its_cause(tmp_path: Path) -> None:
@@ -82,9 +83,10 @@ def test_an_error_in_a_model_is_told_with_its_cause(tmp_path: Path) -> None:
 
     with Store(tmp_path / "runs.sqlite") as store:
         problems = run_cells(cells, store, Listening(1))
-    assert all(isinstance(event, Failed) for event in events)
+    assert all(isinstance(event, JobFailed) for event in events)
     assert len(problems) == 2
-    assert all("ZeroDivisionError: no good" in sentence for sentence in problems.values())
+    assert all("ZeroDivisionError: no good" in failure.reason for failure in problems.values())
+    assert not any(failure.out_of_memory for failure in problems.values())
 
 
 WORKS = """
@@ -99,7 +101,7 @@ if __name__ == "__main__":
     effort = Effort(runs=200, grid="small", search_epochs=500, max_epochs=5000, patience=5000)
     cells = make_cells(load_table(sys.argv[1]), "sound", effort, Selection.parse(["model=mlp"]))
     with Store(Path(sys.argv[2])) as store:
-        run_cells(cells, store, LocalProcesses(2), lambda status: print("run", flush=True))
+        run_cells(cells, store, LocalProcesses(2), lambda status: status.trained and print("run", flush=True))
 """
 
 

@@ -10,7 +10,7 @@ from plap.errors import InputError
 from plap.experiments import execution
 from plap.experiments.assembly import assemble
 from plap.experiments.local_processes import LocalProcesses
-from plap.experiments.model_files import ModelFile, load_model_file
+from plap.experiments.model_files import UserModelFile, load_model_file
 from plap.experiments.plan import Effort, Selection, make_cells
 from plap.experiments.rows import find_candidates, parse_row
 from plap.experiments.runner import run_cells
@@ -58,7 +58,7 @@ def build(config, in_channels, out_channels):
 FAILING = CONSTANT.replace("return self.value", "raise ValueError('no such luck')\n        return self.value")
 
 
-def train(file: ModelFile) -> list[Record]:
+def train(file: UserModelFile) -> list[Record]:
     row = parse_row("mine", {"file": "nowhere.py"})
     config = next(iter(find_candidates(row, file).configs()))
     records: list[Record] = []
@@ -69,7 +69,7 @@ def train(file: ModelFile) -> list[Record]:
 
 def test_a_layer_of_ones_own() -> None:
     """PyG looks a layer's module and source up; the file need not exist where it is trained."""
-    (record,) = train(ModelFile("nowhere/mean.py", OWN_LAYER))
+    (record,) = train(UserModelFile("nowhere/mean.py", OWN_LAYER))
     assert record.epochs > 0
 
 
@@ -128,17 +128,17 @@ def test_a_value_that_the_parameters_refuse(tmp_path: Path) -> None:
 
 def test_a_file_does_not_replace_a_model_of_plap() -> None:
     before = find_model("gcn")
-    file = ModelFile("gcn.py", CONSTANT)
+    file = UserModelFile("gcn.py", CONSTANT)
     (record,) = train(file)
     assert find_model("gcn") is before
     assert record.run.config.model == file.registered_name
-    other = ModelFile("other/gcn.py", OWN_LAYER)
+    other = UserModelFile("other/gcn.py", OWN_LAYER)
     assert load_model_file(other).kind.name != file.registered_name
 
 
 def test_an_error_in_training_is_a_sentence_that_names_the_line() -> None:
     with pytest.raises(execution.TrainingError) as caught:
-        train(ModelFile("fails.py", FAILING))
+        train(UserModelFile("fails.py", FAILING))
     line = FAILING.splitlines().index("        raise ValueError('no such luck')") + 1
     assert caught.value.sentence == (
         f"mine on csbm:phi=0.8,n=60,f=8,seed=0 ended in ValueError: no such luck (fails.py, line {line})"
@@ -165,6 +165,6 @@ def test_mistakes(tmp_path: Path, code: str, words: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(f"{CONSTANT}\n{code}\n")
     with pytest.raises(InputError, match=r"mine\.py") as caught:
-        load_model_file(ModelFile.read(path))
+        load_model_file(UserModelFile.read(path))
     assert words in str(caught.value)
     assert ModelFile.read(path).registered_name not in model_names()

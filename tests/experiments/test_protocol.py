@@ -7,8 +7,8 @@ import torch
 
 from plap.data import load, split
 from plap.errors import InputError
-from plap.experiments.own_files import files_digest
 from plap.experiments.protocol import PROTOCOLS, find_protocol
+from plap.experiments.runs import files_digest
 
 SMALL = "csbm:phi=0.5,n=80,f=4"
 

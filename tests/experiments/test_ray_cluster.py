@@ -7,14 +7,14 @@ import psutil
 import pytest
 
 from plap.errors import InputError
-from plap.experiments.executors import Event, Finished
+from plap.experiments.execution import Event, RunFinished
 from plap.experiments.plan import Effort, Selection, make_cells
 from plap.experiments.ray_cluster import RayCluster
 from plap.experiments.runner import run_cells
 from plap.experiments.runs import Job
-from plap.experiments.store import Store, equal_records
+from plap.experiments.store import Store
 from plap.experiments.tables import load_table
-from tiny_experiments import TINY, ThisProcess, write_tiny_table
+from tiny_experiments import TINY, ThisProcess, equal_records, write_tiny_table
 
 pytest.importorskip("ray")
 EFFORT = Effort(runs=3, grid="small", search_epochs=6, max_epochs=12, patience=10)
@@ -27,7 +27,7 @@ class LosesAWorker(RayCluster):
 
     def run(self, next_job: Callable[[], Job | None]) -> Iterator[Event]:
         for event in super().run(next_job):
-            if isinstance(event, Finished) and not self.lost:
+            if isinstance(event, RunFinished) and not self.lost:
                 for process in psutil.Process().children(recursive=True):
                     if "ray::_stream" in " ".join(process.cmdline()):
                         process.kill()
@@ -55,13 +55,13 @@ def test_a_users_mistake_is_one_sentence(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.sqlite") as store:
         problems = run_cells(cells, store, RayCluster(workers=1))
     assert {dataset for dataset, _ in problems} == {"csbm:phi=8,n=60,f=8"}
-    assert all("\n" not in sentence for sentence in problems.values())
+    assert all("\n" not in failure.reason for failure in problems.values())
 
 
 def test_no_cluster_at_the_address(tmp_path: Path) -> None:
     cells = make_cells(load_table(str(write_tiny_table(tmp_path))), "sound", EFFORT, Selection())
     with (
         Store(tmp_path / "runs.sqlite") as store,
-        pytest.raises(InputError, match="--address: there is no Ray"),
+        pytest.raises(InputError, match="address: there is no Ray"),
     ):
         run_cells(cells, store, RayCluster("127.0.0.1:1"))

@@ -13,19 +13,19 @@ from plap.errors import InputError
 from plap.experiments import execution, protocol
 from plap.experiments.assembly import assemble
 from plap.experiments.plan import CellPlan, Effort, Selection, make_cells
-from plap.experiments.runner import Status, _Table, run_cells
+from plap.experiments.runner import TableProgress, _Schedule, run_cells
 from plap.experiments.runs import Job, Record, Setting
-from plap.experiments.store import Store, equal_records
-from plap.experiments.tables import Table, load_table
+from plap.experiments.store import Store
+from plap.experiments.tables import TableDefinition, load_table
 from plap.training import RunConfig, accuracy, train_runs
-from tiny_experiments import TINY, TWO_HOP, ThisProcess, means, write_tiny_table
+from tiny_experiments import TINY, TWO_HOP, ThisProcess, equal_records, means, write_tiny_table
 
 EFFORT = Effort(runs=3, grid="small", search_epochs=6, max_epochs=12, patience=10)
 
 
 def tiny(
     folder: Path, effort: Effort = EFFORT, only: str = "", text: str = TINY
-) -> tuple[Table, list[CellPlan]]:
+) -> tuple[TableDefinition, list[CellPlan]]:
     table = load_table(str(write_tiny_table(folder, text)))
     return table, make_cells(table, table.protocol, effort, Selection.parse([only] if only else []))
 
@@ -148,17 +148,17 @@ def test_a_cell_that_fails_does_not_hold_up_the_others(tmp_path: Path) -> None:
         problems = run_cells(cells, store, ThisProcess())
         result = assemble(table, "sound", EFFORT, cells, store, problems)
     assert {dataset for dataset, _ in problems} == {"csbm:phi=7,n=60,f=8"}
-    assert all("phi" in sentence for sentence in problems.values())
+    assert all("phi" in failure.reason for failure in problems.values())
     assert [cell.mean is None for cell in result.cells] == [False, True, False, True]
     assert [cell.problem is None for cell in result.cells] == [True, False, True, False]
 
 
 def test_progress_ends_at_all_runs(tmp_path: Path) -> None:
     _, cells = tiny(tmp_path)
-    told: list[Status] = []
+    told: list[TableProgress] = []
     with Store(tmp_path / "runs.sqlite") as store:
         run_cells(cells, store, ThisProcess(), told.append)
-    assert [status.finished for status in told] == list(range(1, len(told) + 1))
+    assert [status.finished for status in told] == list(range(len(told)))
     assert told[-1].runs == told[-1].finished == 2 * (4 + 3) + 2 * (2 + 3)
     assert told[-1].done == pytest.approx(1)
     assert all(one.done <= two.done + 1e-9 for one, two in itertools.pairwise(told))
@@ -182,8 +182,8 @@ def test_effort() -> None:
     quick = Effort.of(table, quick=True)
     assert (quick.runs, quick.grid) == (3, "small")
     assert quick.sentence(timed=False).startswith("Quick look, not the paper's effort: 3 runs per cell")
-    with pytest.raises(InputError, match="grid must be full or small, not 'tiny'"):
-        Effort.of(table, grid="tiny")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="grid must be one of full, small, not 'tiny'"):
+        Effort.of(table, grid="tiny")
 
 
 def test_selection() -> None:
@@ -195,7 +195,7 @@ def test_selection() -> None:
     for wrong, words in (
         ("dataset=cora", "has no dataset 'cora'"),
         ("model=cnn", "has no model 'cnn'"),
-        ("texas", "--only takes dataset=NAME or model=NAME, not 'texas'"),
+        ("texas", "only takes dataset=NAME or model=NAME, not 'texas'"),
         ("dataset=", "not 'dataset='"),
     ):
         with pytest.raises(InputError) as caught:
@@ -232,7 +232,7 @@ def test_what_another_process_has_stored_is_not_trained_again(tmp_path: Path) ->
         records = other.all_records()
     executor = ThisProcess()
     with Store(tmp_path / "runs.sqlite") as store:
-        table = _Table(cells, store)
+        table = _Schedule(cells, store)
         for record in records:
             store.add(record)
         assert list(executor.run(table.next_job)) == []

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from plap.errors import InputError
-from plap.experiments.model_files import ModelFile, load_model_file
+from plap.experiments.model_files import UserModelFile, load_model_file
 from plap.experiments.runs import Record, Run, Setting, pack_history, unpack_history
-from plap.experiments.store import Store, equal_records
+from plap.experiments.store import Store
 from plap.training import RunConfig
+from tiny_experiments import equal_records
 
 
 def record(seed: int = 0, score: float = 0.5) -> Record:
@@ -131,7 +132,7 @@ def write_version_1(path: Path, rows: list[tuple[str, str, dict[str, object], fl
 
 
 def test_an_older_store_keeps_its_results(tmp_path: Path) -> None:
-    path, file = tmp_path / "runs.sqlite", ModelFile("mine.py", "def build(c, i, o): ...")
+    path, file = tmp_path / "runs.sqlite", UserModelFile("mine.py", "def build(c, i, o): ...")
     load_model_file(file)
     deep = {"model": "deep-pgnn", "hidden": 256, "layers": 6, "residual": True}
     write_version_1(

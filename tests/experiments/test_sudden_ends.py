@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from plap.experiments.model_files import ModelFile, load_model_file
-from plap.experiments.store import Store, equal_records
-from tiny_experiments import write_tiny_table
+from plap.experiments.model_files import UserModelFile, load_model_file
+from plap.experiments.store import Store
+from tiny_experiments import equal_records, write_tiny_table
 
 COMMAND = ["--quick", "--quiet"]
 
@@ -36,7 +36,7 @@ def finish(folder: Path, out: str) -> None:
 def kill_and_resume(folder: Path, kills: int) -> None:
     """A store that was finished between two kills has to be right, and the next kills hit a new one."""
     write_tiny_table(folder)
-    load_model_file(ModelFile.read(folder / "two_hop.py"))
+    load_model_file(UserModelFile.read(folder / "two_hop.py"))
     began = time.perf_counter()
     finish(folder, "whole")
     longest = time.perf_counter() - began
@@ -78,7 +78,7 @@ def test_thirty_sudden_ends(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_two_commands_on_one_store(tmp_path: Path) -> None:
     write_tiny_table(tmp_path)
-    load_model_file(ModelFile.read(tmp_path / "two_hop.py"))
+    load_model_file(UserModelFile.read(tmp_path / "two_hop.py"))
     both = [start(tmp_path, "shared"), start(tmp_path, "shared")]
     for process in both:
         _, said = process.communicate(timeout=1200)

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from plap.errors import InputError
-from plap.experiments.own_files import files_digest
 from plap.experiments.published import published_tables
 from plap.experiments.rows import find_candidates, find_row
+from plap.experiments.runs import files_digest
 from plap.experiments.tables import load_table, table_names
 from plap.models import model_names
 from tiny_experiments import write_tiny_table
@@ -75,7 +75,7 @@ PLAIN = 'models = ["mlp"]\ndatasets = ["texas"]\n'
         (f'{PLAIN}[rows]\nmlp = {{ model = "mlp", file = "a.py" }}', "a model or a file, not both"),
         (f'{PLAIN}[rows]\nmlp = {{ label = "MLP", p = 3 }}', "has a label and nothing else"),
         ('models = ["gatt"]\ndatasets = ["texas"]', "no row named 'gatt': did you mean gat"),
-        ('models = ["pgnn-1.7"]\ndatasets = ["texas"]', "defined by the table's [rows], with its model"),
+        ('models = ["pgnn-1.7"]\ndatasets = ["texas"]', "define a row of your own in the table's [rows]"),
         ('models = ["gcn", "gcn.py"]\ndatasets = ["texas"]', "two rows of models would be called 'gcn'"),
     ],
 )

@@ -12,8 +12,8 @@ import pytest
 
 import outcome_samples
 from headless import contrast
-from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.table_report import table_report
+from plap.experiments.table_result import Cell, TableResult
 from plap.reporting.palette import LineStyle, model_styles
 from plap.reporting.svg_lines import mean_figure
 from plap.reporting.table_content import Panel
@@ -34,13 +34,13 @@ def render_files(result: TableResult) -> dict[str, bytes]:
     return table_files(table_report(result))
 
 
-def own(datasets: tuple[str, ...], curve: str | None = "r", unit: str = "accuracy in %") -> TableResult:
+def own(datasets: tuple[str, ...], curve: str | None = "r", full_score: float = 100.0) -> TableResult:
     """One model; the position of a dataset is its score."""
     cells = tuple(Cell("mlp", dataset, (10.0 * k, 10.0 * k + 2)) for k, dataset in enumerate(datasets))
     return TableResult(
         name="own table",
         title="Own",
-        unit=unit,
+        unit="accuracy in %",
         measure="score",
         models=("mlp",),
         datasets=datasets,
@@ -49,6 +49,7 @@ def own(datasets: tuple[str, ...], curve: str | None = "r", unit: str = "accurac
         protocol="sound",
         rules=(),
         curve=curve,
+        full_score=full_score,
     )
 
 
@@ -97,9 +98,9 @@ def test_no_parameter_no_curve() -> None:
     assert panels(replace(own(("cora:r=1",)), cells=(Cell("mlp", "cora:r=1"),))) == ()
 
 
-@pytest.mark.parametrize(("unit", "high"), [("accuracy in %", 100.0), ("micro-F1, from 0 to 1", 1.0)])
-def test_intervals_end_where_scores_do(unit: str, high: float) -> None:
-    result = own(("cora:r=1",), unit=unit)
+@pytest.mark.parametrize("high", [100.0, 1.0])
+def test_intervals_end_where_scores_do(high: float) -> None:
+    result = own(("cora:r=1",), full_score=high)
     result = replace(result, cells=(Cell("mlp", "cora:r=1", (0.9 * high, high)),))
     (point,) = panels(result)[0].series[0].ours
     assert point.low == pytest.approx(0.31469 * high, rel=1e-4)

@@ -12,8 +12,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 import outcome_samples
-from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.table_report import table_report
+from plap.experiments.table_result import Cell, TableResult
 from plap.experiments.tables import table_names
 from plap.reporting import table_files, table_latex, table_markdown
 

@@ -12,8 +12,8 @@ import pytest
 
 import outcome_samples
 from headless import DESK, PHONE, colour, complaints, contrast, luminance, requests, show
-from plap.experiments.outcome import TableResult
 from plap.experiments.table_report import table_report
+from plap.experiments.table_result import TableResult
 from plap.reporting.table_page import table_page
 
 

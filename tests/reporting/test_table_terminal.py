@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 import outcome_samples
-from plap.experiments.outcome import TableResult
 from plap.experiments.table_report import table_report
+from plap.experiments.table_result import TableResult
 from plap.reporting.table_terminal import show_table
 
 BOLD, BOLD_UNDERLINED, DIM = "\x1b[1m", "\x1b[1;4m", "\x1b[2m"

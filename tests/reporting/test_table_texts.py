@@ -9,10 +9,9 @@ import pytest
 
 import outcome_samples
 from plap.data.benchmarks.registry import BENCHMARKS
-from plap.experiments.names import dataset_lines, dataset_name
-from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.published import PublishedCell
-from plap.experiments.table_report import table_report
+from plap.experiments.table_report import dataset_lines, dataset_name, table_report
+from plap.experiments.table_result import Cell, TableResult
 from plap.experiments.tables import load_table, table_names
 from plap.reporting.table_content import ResultCell
 from plap.reporting.table_sentences import differing, explanations, problems, summary

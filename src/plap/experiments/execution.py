@@ -1,4 +1,4 @@
-"""Train the runs of a job, wherever that is: in this process, a child, or a machine of a cluster."""
+"""Training the runs of a job in this process, and what an executor on other processes reports of its jobs."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import queue
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache
+from importlib.metadata import version
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from plap import __version__
 from plap.data import GraphData, Split
 from plap.data.dataset import features_digest
 from plap.errors import InputError
@@ -27,13 +31,62 @@ from plap.training import RunConfig, RunResult, train_runs
 
 Emit = Callable[[Record], None]
 
+MOST_ATTEMPTS = 3
+"""How many workers may be lost over a job before it is given up."""
+
+
+@dataclass(frozen=True)
+class RunFinished:
+    """One run of a job has ended."""
+
+    job: Job
+    record: Record
+
+
+@dataclass(frozen=True)
+class JobCompleted:
+    """The last run of a job has ended."""
+
+    job: Job
+
+
+@dataclass(frozen=True)
+class JobFailed:
+    """A job could not be completed; runs that ended before have been reported."""
+
+    job: Job
+    reason: str
+    """One sentence."""
+    details: str = ""
+    """The traceback, unless the input was at fault."""
+    out_of_memory: bool = False
+    """Whether memory ran out, as far as that can be known."""
+
+
+Event = RunFinished | JobCompleted | JobFailed
+
+
+class Executor(Protocol):
+    """Something that trains jobs."""
+
+    def run(self, next_job: Callable[[], Job | None]) -> Iterator[Event]:
+        """Ask for jobs whenever there is room, until there are none left and all have ended.
+
+        ``next_job`` may return None now and a job later, after an event has been handled.
+        """
+        ...
+
 
 class TrainingError(Exception):
-    """An error while a job was trained: a sentence, and the traceback."""
+    """An error in training: one sentence, the traceback, and whether memory ran out."""
 
-    def __init__(self, sentence: str, details: str) -> None:
-        super().__init__(sentence, details)
-        self.sentence, self.details = sentence, details
+    def __init__(self, sentence: str, details: str, out_of_memory: bool = False) -> None:
+        super().__init__(sentence, details, out_of_memory)
+        self.sentence, self.details, self.out_of_memory = sentence, details, out_of_memory
+
+    def failed(self, job: Job) -> JobFailed:
+        """The error as the end of a job."""
+        return JobFailed(job, self.sentence, self.details, self.out_of_memory)
 
 
 def execute(job: Job, emit: Emit) -> None:
@@ -43,17 +96,25 @@ def execute(job: Job, emit: Emit) -> None:
     except (InputError, KeyboardInterrupt):
         raise
     except Exception as error:
-        raise TrainingError(_sentence(job, error), traceback.format_exc().strip()) from error
+        sentence, details = _sentence(job, error), traceback.format_exc().strip()
+        raise TrainingError(sentence, details, _is_out_of_memory(error)) from error
 
 
 def _sentence(job: Job, error: Exception) -> str:
-    """What happened where: in the user's own file if it was there."""
+    """What happened, and where: in the user's own file if the error passed through it."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if job.model_file is not None and frame.filename == job.model_file.path]
     frame = (own or frames)[-1]
     said = (str(error).strip().splitlines() or ["no message"])[0]
     place = f"{Path(frame.filename).name}, line {frame.lineno}"
     return f"{job.model} on {job.setting.dataset} ended in {type(error).__name__}: {said} ({place})"
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    # PyTorch's allocator for the CPU raises a plain RuntimeError
+    return isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
 
 
 def _execute(job: Job, emit: Emit) -> None:
@@ -74,7 +135,7 @@ def _execute(job: Job, emit: Emit) -> None:
 
 
 def stream(job: Job) -> Iterator[Record]:
-    """The same as an iterator."""
+    """Train the job's runs and yield the record of each as soon as it ends."""
     records: queue.SimpleQueue[Record | BaseException | None] = queue.SimpleQueue()
 
     def work() -> None:
@@ -91,10 +152,18 @@ def stream(job: Job) -> Iterator[Record]:
         yield item
 
 
-def _train(job: Job, configs: list[RunConfig], emit: Emit) -> None:
-    """Runs on one graph, each with the split of its seed.
+def lost(job: Job, attempts: int, *, killed: bool) -> JobFailed:
+    """What is reported of a job whose workers all died: killed by the system, or for another reason."""
+    end = "was killed {} times (out of memory, perhaps)" if killed else "ended unexpectedly {} times"
+    return JobFailed(
+        job, f"{job.model} on {job.setting.dataset}: the worker {end.format(attempts)}", out_of_memory=killed
+    )
 
-    Splits of unequal size are not mixed: padding would round a run's sums otherwise than a resumed job does.
+
+def _train(job: Job, configs: list[RunConfig], emit: Emit) -> None:
+    """Train runs on one graph, each with the split of its seed.
+
+    Splits of different sizes are not trained together: padding would round sums differently in a resumed job.
     """
     protocol, dataset = find_protocol(job.setting.protocol), job.setting.dataset
     data = protocol.open(dataset, configs[0].seed)
@@ -162,14 +231,10 @@ def _data_digest(protocol: str, dataset: str, data_seed: int) -> str:
 
 @cache
 def versions() -> tuple[tuple[str, str], ...]:
-    """What a result may depend on besides its run: the software."""
-    import torch_geometric  # noqa: PLC0415
-
-    from plap import __version__  # noqa: PLC0415
-
+    """The software that a result may depend on."""
     return (
         ("plap", __version__),
         ("python", platform.python_version()),
         ("torch", torch.__version__),
-        ("torch_geometric", torch_geometric.__version__),
+        ("torch_geometric", version("torch_geometric")),
     )

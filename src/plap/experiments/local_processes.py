@@ -6,19 +6,35 @@ import multiprocessing
 import os
 import queue
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
+from types import ModuleType
+
+import torch
 
 from plap.errors import InputError
-from plap.experiments.executors import MOST_ATTEMPTS, Completed, Event, Failed, Finished, lost
+from plap.experiments.execution import (
+    MOST_ATTEMPTS,
+    Event,
+    JobCompleted,
+    JobFailed,
+    RunFinished,
+    TrainingError,
+    execute,
+    lost,
+)
 from plap.experiments.runs import Job, PackedJob, Record
 from plap.training import RunConfig
 
-_Message = tuple[str, object]
+_Failure = tuple[str, str, bool]
+_Message = Record | _Failure | None
+"""A run's record; or the reason, details and out_of_memory of a failed job; or None: the job is complete."""
 
 
 @dataclass
@@ -31,28 +47,29 @@ class _Worker:
 
 
 class LocalProcesses:
-    """So many child processes, each with so many threads.
+    """Child processes of this one.
 
-    Children end with their parent, however that ends. One that is lost (killed by the system for want of
-    memory, say) is replaced, and the runs that it had not reported are trained again.
+    Children end with their parent, however that ends. One that is lost (killed by the system when memory
+    runs out, for example) is replaced, and the runs that it had not reported are trained again.
 
     Parameters
     ----------
     workers : int
+        Number of processes.
     threads : int
-        Of each worker. A run's result is the same again for the same number of threads.
-    data_root : path, optional
-        Folder of the benchmark data sets, for the workers; by default ``$PLAP_DATA``.
+        Threads per process. A run's result depends on the number of threads, not on that of processes.
+    root : path, optional
+        Where the children look for benchmark data, instead of ``$PLAP_DATA``.
     """
 
-    def __init__(self, workers: int, threads: int = 1, data_root: Path | None = None) -> None:
-        self._count, self._threads, self._data_root = workers, threads, data_root
+    def __init__(self, workers: int, threads: int = 1, *, root: Path | None = None) -> None:
+        self._count, self._threads, self._root = workers, threads, root
         self._workers: list[_Worker] = []
         self._attempts: dict[tuple[object, ...], int] = {}
         self._again: list[Job] = []
 
     def run(self, next_job: Callable[[], Job | None]) -> Iterator[Event]:
-        """See :class:`plap.experiments.executors.Executor`."""
+        """See :class:`plap.experiments.execution.Executor`."""
         try:
             while True:
                 self._assign(next_job)
@@ -72,7 +89,8 @@ class LocalProcesses:
                 return
             if worker not in self._workers:
                 self._workers.append(worker)
-                worker.process.start()
+                with _no_main_module():
+                    worker.process.start()
             worker.job, worker.ended = job, set()
             worker.connection.send(job.pack())
 
@@ -84,40 +102,35 @@ class LocalProcesses:
             return None
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
-        arguments = (theirs, self._threads, self._data_root)
+        arguments = (theirs, self._threads, None if self._root is None else str(self._root.absolute()))
         return _Worker(context.Process(target=_work, args=arguments, daemon=True), ours)
 
     def _hear(self, worker: _Worker) -> Iterator[Event]:
         job = worker.job
         assert job is not None
         try:
-            kind, content = worker.connection.recv()
+            message: _Message = worker.connection.recv()
         except (EOFError, OSError):
             yield from self._lose(worker, job)
             return
-        if kind == "record":
-            assert isinstance(content, Record)
-            worker.ended.add(content.run.config)
-            yield Finished(job, content)
+        if isinstance(message, Record):
+            worker.ended.add(message.run.config)
+            yield RunFinished(job, message)
             return
         worker.job = None
-        if kind == "completed":
-            yield Completed(job)
-        else:
-            assert isinstance(content, tuple)
-            yield Failed(job, *content)
+        yield JobCompleted(job) if message is None else JobFailed(job, *message)
 
     def _lose(self, worker: _Worker, job: Job) -> Iterator[Event]:
         self._workers.remove(worker)
         worker.process.join()
         rest = tuple(config for config in job.configs if config not in worker.ended)
         if not rest:
-            yield Completed(job)
+            yield JobCompleted(job)
             return
         name = (job.setting, job.model, rest)
         self._attempts[name] = self._attempts.get(name, 0) + 1
         if self._attempts[name] >= MOST_ATTEMPTS:
-            yield lost(job, MOST_ATTEMPTS)
+            yield lost(job, MOST_ATTEMPTS, killed=worker.process.exitcode == -signal.SIGKILL)
         else:
             self._again.append(replace(job, configs=rest))
 
@@ -129,15 +142,25 @@ class LocalProcesses:
         self._workers = []
 
 
-def _work(connection: Connection, threads: int, data_root: Path | None) -> None:
-    """A child's life: jobs in, records out, until the parent is gone."""
+@contextmanager
+def _no_main_module() -> Iterator[None]:
+    """Start processes without the caller's script, which each of them would otherwise run again.
+
+    Workers need nothing from it, and a script that calls plap outside ``if __name__ == "__main__"`` works.
+    """
+    script = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = script
+
+
+def _work(connection: Connection, threads: int, root: str | None) -> None:
+    """What a child does: train jobs and send their records, until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if data_root is not None:
-        os.environ["PLAP_DATA"] = str(data_root.absolute())
-    import torch  # noqa: PLC0415
-
-    from plap.experiments.execution import TrainingError, execute  # noqa: PLC0415
-
+    if root is not None:
+        os.environ["PLAP_DATA"] = root
     torch.set_num_threads(threads)
     jobs: queue.SimpleQueue[PackedJob] = queue.SimpleQueue()
 
@@ -158,10 +181,10 @@ def _work(connection: Connection, threads: int, data_root: Path | None) -> None:
     while True:
         job = jobs.get()
         try:
-            execute(job.unpack(), lambda record: say(("record", record)))
+            execute(job.unpack(), say)
         except InputError as error:
-            say(("failed", (str(error), "")))
+            say((str(error), "", False))
         except TrainingError as error:
-            say(("failed", (error.sentence, error.details)))
+            say((error.sentence, error.details, error.out_of_memory))
         else:
-            say(("completed", None))
+            say(None)

@@ -1,4 +1,4 @@
-"""A user's model: one Python file, which goes wherever its runs go."""
+"""A user's model: one Python file, whose text is sent wherever its runs are trained."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from plap.training.config import OF_TRAINING, unknown_field
 
 
 @dataclass(frozen=True)
-class ModelFile:
-    """The file's text: a worker on another machine has no such file."""
+class UserModelFile:
+    """A Python file with its text, because a worker on another machine does not have the file."""
 
     path: str
-    """For messages."""
+    """Only shown in messages."""
     code: str
 
     @property
     def digest(self) -> str:
-        """Runs of changed code are other runs."""
+        """SHA-256 of the code: runs of changed code are different runs."""
         return hashlib.sha256(self.code.encode()).hexdigest()
 
     @property
     def registered_name(self) -> str:
-        """What a run's configuration calls the model; no model of plap is called so."""
+        """Name of the model in a run's configuration; it differs from the names of plap's own models."""
         return f"{Path(self.path).name}@{self.digest[:16]}"
 
     @classmethod
-    def read(cls, path: Path) -> ModelFile:
+    def read(cls, path: Path) -> UserModelFile:
         """Read the file, without running it."""
         try:
             return cls(str(path), path.read_text(encoding="utf-8"))
@@ -55,7 +55,7 @@ class HiddenAndDropout(Parameters):
     hidden: int = integer(16)
     """Hidden units."""
     dropout: float = share(0.5)
-    """Share of the hidden units that is dropped in training."""
+    """Share of the hidden units that are dropped in training."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class LoadedModel:
 
 
 @cache
-def load_model_file(file: ModelFile) -> LoadedModel:
+def load_model_file(file: UserModelFile) -> LoadedModel:
     """Run the code and register the model that it defines.
 
     ``build(parameters, in_channels, out_channels)`` makes the module. ``PARAMETERS`` is the model's own
@@ -103,8 +103,8 @@ def load_model_file(file: ModelFile) -> LoadedModel:
     return LoadedModel(kind, fixed)
 
 
-def _run(file: ModelFile) -> ModuleType:
-    """The file as a module that Python knows: PyG and ``inspect`` look classes' modules and sources up."""
+def _run(file: UserModelFile) -> ModuleType:
+    """The file as a registered module, since PyG and ``inspect`` look up the module and source of a class."""
     name = f"plap_model_{file.digest[:16]}"
     module = ModuleType(name)
     module.__file__ = file.path
@@ -119,7 +119,7 @@ def _run(file: ModelFile) -> ModuleType:
     return module
 
 
-def _settings(file: ModelFile, module: ModuleType, name: str) -> dict[str, Any]:
+def _settings(file: UserModelFile, module: ModuleType, name: str) -> dict[str, Any]:
     settings = getattr(module, name, {})
     if not isinstance(settings, Mapping):
         raise InputError(f"{file.path}: {name} must be a dictionary, not {settings!r}")
@@ -133,12 +133,12 @@ def _check_value(kind: ModelKind[Any], name: str, value: Any) -> None:
     if name in kind.fields:
         kind.parameters(**{name: value})
     elif name in OF_TRAINING:
-        RunConfig(**{name: value})  # type: ignore[arg-type]
+        RunConfig(**{name: value})
     else:
         raise InputError(unknown_field(kind, name))
 
 
-def _values(file: ModelFile, name: str, value: object) -> tuple[Any, ...]:
+def _values(file: UserModelFile, name: str, value: object) -> tuple[Any, ...]:
     values = tuple(value) if isinstance(value, list | tuple) else (value,)
     if not values:
         raise InputError(f"{file.path}: GRID has no value for {name!r}")

@@ -1,4 +1,4 @@
-"""From a table to its runs: which configurations are searched, which is chosen, which seeds follow."""
+"""From a table to its runs: which configurations are searched, which is chosen, and the seeds of the rest."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from plap.checks import check_choice, check_integer
 from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
-from plap.experiments.model_files import ModelFile
-from plap.experiments.own_files import files_digest
+from plap.experiments.model_files import UserModelFile
 from plap.experiments.rows import Candidates, GridName, Row, find_candidates
-from plap.experiments.runs import Record, Run, Setting
-from plap.experiments.tables import Table
+from plap.experiments.runs import CellKey, Record, Run, Setting, files_digest
+from plap.experiments.tables import TableDefinition
 from plap.models import find_model
 from plap.training import RunConfig
 
@@ -22,54 +22,54 @@ _BEFORE_A_NAME = re.compile(r",(?=\s*(?:dataset|model)\s*=)")
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is spent on a cell; the paper's own by default."""
+    """How much is computed per cell; as in the paper by default."""
 
     runs: int
-    """Seeds of the chosen configuration."""
+    """Number of seeds that the chosen configuration is trained with."""
     grid: GridName = "full"
     search_epochs: int = 1000
-    """At most so many epochs a run of the search."""
+    """Maximum number of epochs per run of the search."""
     max_epochs: int = 1000
+    """Maximum number of epochs per run."""
     patience: int = 200
-    """Epochs without improvement that end a run."""
+    """Number of epochs without improvement after which a run ends."""
     quick: bool = False
 
     def __post_init__(self) -> None:
-        if self.grid not in ("full", "small"):
-            raise InputError(f"grid must be full or small, not {self.grid!r}")
+        check_choice("grid", self.grid, GridName)
         for name in ("runs", "search_epochs", "max_epochs", "patience"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name.replace('_', '-')} must be 1 or more, not {getattr(self, name)}")
+            check_integer(name, getattr(self, name), 1)
 
     @classmethod
     def of(
         cls,
-        table: Table,
+        table: TableDefinition,
         *,
         runs: int | None = None,
-        grid: GridName | None = None,
+        grid: str | None = None,
         max_epochs: int | None = None,
         patience: int | None = None,
         quick: bool = False,
     ) -> Effort:
-        """The table's own effort, or what the user asks for.
+        """The table's own effort, except for what is given.
 
-        A small grid is searched with 200 epochs a run at most. ``quick`` is a small grid searched with 100,
-        three runs, and at most 300 epochs with a patience of 100.
+        In the search of a small grid a run has at most 200 epochs. ``quick`` stands for three runs, a small
+        grid that is searched with 100 epochs, and at most 300 epochs with a patience of 100.
         """
-        grid = grid or ("small" if quick else "full")
+        name = grid if grid is not None else "small" if quick else "full"
+        usual = min(3, table.runs) if quick else table.runs
         most, wait = (300, 100) if quick else (1000, 200)
         return cls(
-            runs=runs or (min(3, table.runs) if quick else table.runs),
-            grid=grid,
-            search_epochs=100 if quick else 200 if grid == "small" else 1000,
-            max_epochs=max_epochs or most,
-            patience=patience or wait,
+            runs=usual if runs is None else runs,
+            grid=check_choice("grid", name, GridName),
+            search_epochs=100 if quick else 200 if name == "small" else 1000,
+            max_epochs=most if max_epochs is None else max_epochs,
+            patience=wait if patience is None else patience,
             quick=quick,
         )
 
     def sentence(self, *, timed: bool) -> str:
-        """For the reader of a result."""
+        """The effort in a sentence for the reader of a result."""
         whole = "Quick look, not the paper's effort: " if self.quick else ""
         runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
         if timed:
@@ -97,10 +97,15 @@ class CellPlan:
     setting: Setting
     candidates: Candidates
     effort: Effort
-    model_file: ModelFile | None = None
+    model_file: UserModelFile | None = None
+
+    @property
+    def key(self) -> CellKey:
+        """Dataset and row."""
+        return self.dataset, self.model
 
     def search(self) -> list[Run]:
-        """A run for each configuration of the grid; none where there is nothing to choose."""
+        """One run per configuration of the grid; none if there is nothing to choose."""
         configs = self._configs()
         if len(configs) == 1 or self.setting.alone:
             return []
@@ -108,11 +113,11 @@ class CellPlan:
         return [self._run(config.with_values(max_epochs=limit, seed=0)) for config in configs]
 
     def final(self, found: Sequence[Record]) -> list[Run]:
-        """A run for each seed of the configuration that did best in the search, by validation alone.
+        """One run per seed, with the configuration that was best in the search by validation alone.
 
         Parameters
         ----------
-        found : records of :meth:`search`, all of them
+        found : all records of :meth:`search`
         """
         chosen = self.chosen(found)
         return [
@@ -121,9 +126,9 @@ class CellPlan:
         ]
 
     def chosen(self, found: Sequence[Record]) -> RunConfig:
-        """The best validation score, the lower loss where equal, the first of the grid where still equal.
+        """The best validation score; of equal ones the lowest loss, then the first of the grid.
 
-        Where nothing is searched, the first of the grid; of runs for their time the first with dropout,
+        Where nothing is searched, the first of the grid. Where time is measured, the first with dropout,
         without which training and evaluation would share a forward pass.
         """
         if not found:
@@ -146,7 +151,7 @@ class CellPlan:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which cells the user wants: alternatives for each of dataset and model; all where none is named.
+    """Which cells are wanted: any of the named datasets and models; all where none is named.
 
     Examples
     --------
@@ -160,38 +165,38 @@ class Selection:
 
     @classmethod
     def parse(cls, options: Sequence[str]) -> Selection:
-        """``dataset=NAME,model=NAME``, any number of times."""
+        """Parse options such as ``dataset=NAME,model=NAME``."""
         wanted: dict[str, tuple[str, ...]] = {}
         for entry in (part for option in options for part in _BEFORE_A_NAME.split(option)):
             key, _, value = entry.partition("=")
             if key.strip() not in ("dataset", "model") or not value.strip():
-                raise InputError(f"--only takes dataset=NAME or model=NAME, not {entry!r}")
+                raise InputError(f"only takes dataset=NAME or model=NAME, not {entry!r}")
             wanted[key.strip()] = (*wanted.get(key.strip(), ()), value.strip().casefold())
         return cls(wanted)
 
     def takes(self, model: str, dataset: str) -> bool:
-        """Whether a cell is wanted; capitals do not matter."""
+        """Whether a cell is wanted; names are compared regardless of case."""
         datasets, models = self.wanted.get("dataset"), self.wanted.get("model")
         return (datasets is None or bool(_names_of(dataset) & set(datasets))) and (
             models is None or model.casefold() in models
         )
 
-    def check(self, table: Table) -> None:
+    def check(self, table: TableDefinition) -> None:
         """Refuse names that the table does not have."""
         for dataset in self.wanted.get("dataset", ()):
             if not any(dataset in _names_of(own) for own in table.datasets):
                 raise InputError(
-                    f"--only: table {table.name} has no dataset {dataset!r}: {', '.join(table.datasets)}"
+                    f"only: table {table.name} has no dataset {dataset!r}: {', '.join(table.datasets)}"
                 )
         for model in self.wanted.get("model", ()):
             if model not in (own.casefold() for own in table.models):
                 raise InputError(
-                    f"--only: table {table.name} has no model {model!r}: {', '.join(table.models)}"
+                    f"only: table {table.name} has no model {model!r}: {', '.join(table.models)}"
                 )
 
 
 def _names_of(dataset: str) -> set[str]:
-    """A dataset's own name, what stands before its colon, and both without the folders of a path.
+    """A dataset's name, the part before its colon, and both without the folders of a path.
 
     Examples
     --------
@@ -202,11 +207,11 @@ def _names_of(dataset: str) -> set[str]:
     return {dataset.casefold(), str(name.bare), name.base, name.bare.base}
 
 
-def make_cells(table: Table, protocol: str, effort: Effort, selection: Selection) -> list[CellPlan]:
+def make_cells(table: TableDefinition, protocol: str, effort: Effort, selection: Selection) -> list[CellPlan]:
     """The wanted cells of a table, dataset by dataset."""
     selection.check(table)
     run = [row for row in table.rows if row.is_run]
-    model_files = {row.key: None if row.file is None else ModelFile.read(row.file) for row in run}
+    model_files = {row.key: None if row.file is None else UserModelFile.read(row.file) for row in run}
     candidates = {row.key: _candidates(table, row, model_files[row.key]) for row in run}
     cells = []
     for dataset in table.datasets:
@@ -221,8 +226,8 @@ def make_cells(table: Table, protocol: str, effort: Effort, selection: Selection
     return cells
 
 
-def _candidates(table: Table, row: Row, file: ModelFile | None) -> Candidates:
-    """What the row's search chooses from in this table."""
+def _candidates(table: TableDefinition, row: Row, file: UserModelFile | None) -> Candidates:
+    """The configurations that the search of a row chooses from in this table."""
     found = find_candidates(row, file).with_small(table.small)
     has_hidden = "hidden" in find_model(found.base.model).fields
     if table.hidden is None or not has_hidden or "hidden" in row.fixed:

@@ -1,4 +1,4 @@
-"""By which rules runs are compared: the paper's own, or sound ones. Explicit in every result."""
+"""The rules by which runs are compared: the paper's own, or sound ones; every result names them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,22 @@ class Protocol:
 
     name: str
     rules: tuple[str, ...]
-    """A sentence each, for the reader of a result."""
+    """Sentences for the reader of a result."""
     kind: str
-    """Of split, as :func:`plap.data.split` names it."""
+    """Kind of split, see :func:`plap.data.split`."""
     fixed_seed: int | None
-    """What all runs draw their split, noise and cSBM with; None: each run its own seed."""
+    """Seed of the split, noise and cSBM of all runs; None: each run uses its own seed."""
     largest_components: frozenset[str] = frozenset()
+    """Datasets that are reduced to their largest component."""
     renamed: tuple[tuple[str, str], ...] = ()
+    """Datasets that others are opened for."""
 
     def draw(self, seed: int) -> int:
-        """The seed of the data that belongs to the run ``seed``."""
+        """The seed for the data of the run ``seed``."""
         return seed if self.fixed_seed is None else self.fixed_seed
 
     def open(self, dataset: str, seed: int) -> GraphData:
-        """The graph of ``dataset``; ``:r=0.5`` behind its name makes half of its edges random.
+        """The graph of ``dataset``; ``:r=0.5`` after its name makes half of its edges random.
 
         Examples
         --------
@@ -44,15 +46,15 @@ class Protocol:
         return self.open_drawn(dataset, self.data_seed(dataset, seed))
 
     def data_seed(self, dataset: str, seed: int) -> int:
-        """What the graph of the run ``seed`` is drawn with: equal for runs that have one graph."""
+        """The seed of the graph of the run ``seed``: equal for runs on the same graph."""
         return self.draw(seed) if _is_random(dataset) else 0
 
     def open_drawn(self, dataset: str, data_seed: int) -> GraphData:
-        """The graph that :meth:`open` gives for every run of this data seed."""
+        """The graph that :meth:`open` returns for every run with this data seed."""
         return _open(self.name, dataset, data_seed)
 
     def split(self, dataset: str, seed: int, preset: str) -> Split:
-        """The split of the run ``seed``, of the graph that :meth:`open` gives for it."""
+        """The split of the run ``seed``, on the graph that :meth:`open` returns for it."""
         data = self.open(dataset, seed)
         if preset == "public":
             public = data.splits.train.shape[1] if data.splits is not None else 1
@@ -60,7 +62,7 @@ class Protocol:
         return split(data, self.kind, preset=preset, seed=self.draw(seed))
 
     def source(self, dataset: str) -> str:
-        """The dataset's name as it is opened, without its noise: what must be there for it to run."""
+        """Name of the dataset that is opened for ``dataset``, without its noise."""
         base = DatasetName.parse(dataset).base
         return dict(self.renamed).get(base, base)
 

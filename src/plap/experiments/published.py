@@ -1,4 +1,4 @@
-"""The numbers that the paper printed, one TOML file a table, digit by digit."""
+"""The numbers that the paper printed, digit by digit: one TOML file per table."""
 
 from __future__ import annotations
 
@@ -13,24 +13,26 @@ from typing import Any
 from plap.checks import did_you_mean
 from plap.errors import InputError
 
+PERCENT = 100.0
+"""A perfect score in a table of percentages."""
 _FOLDER = files("plap.experiments") / "tables_published"
 
 
 @dataclass(frozen=True)
 class PublishedCell:
-    """One cell as printed; a cell without a mean that did not run out of memory was left empty."""
+    """One cell as printed; it was left empty if it has no mean and did not run out of memory."""
 
     mean: Decimal | None = None
     """The number itself, with the digits that were printed: ``Decimal("84.50")`` is not shortened."""
     plus_minus: Decimal | None = None
-    """What stands behind ±; the paper calls it the standard deviation."""
+    """What is printed after ±; the paper calls it the standard deviation."""
     bold: bool = False
     """The best, or near the best if it is underlined too."""
     underline: bool = False
     """Said to be within the 95 % interval of the best."""
     out_of_memory: bool = False
     total: Decimal | None = None
-    """In the tables of running time: seconds of a whole run, where ``mean`` is milliseconds of an epoch."""
+    """In tables of running times: seconds per run, where ``mean`` is milliseconds per epoch."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,13 @@ class PublishedTable:
     label: str | None = None
     """The table's ``\\label`` in the paper's source; two tables have none."""
     runs: int | None = None
-    """How many runs a mean is over, where the paper says so."""
+    """Number of runs per mean, where the paper gives it."""
     split: str | None = None
     """``sparse`` or ``dense`` as in :data:`plap.data.splits.PRESETS`, or the rule in words."""
     hidden_units: int | None = None
     """As the paper gives for all of its models but GAT."""
+    full_score: float = PERCENT
+    """How a perfect score would be printed in this table: 100 or 1."""
     notes: tuple[str, ...] = ()
     """What a reader should know who compares with this table."""
 
@@ -92,7 +96,7 @@ def load_published(name: str) -> PublishedTable:
     Parameters
     ----------
     name : str
-        One of :func:`published_tables`, upper or lower case, with ``_`` for ``-`` if need be.
+        One of :func:`published_tables`, in upper or lower case, with ``-`` or ``_``.
 
     Examples
     --------
@@ -121,6 +125,7 @@ def _read(name: str) -> PublishedTable:
         runs=raw.get("runs"),
         split=raw.get("split"),
         hidden_units=raw.get("hidden_units"),
+        full_score=raw.get("full_score", PERCENT),
         notes=tuple(raw.get("notes", ())),
     )
 

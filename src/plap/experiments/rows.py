@@ -1,4 +1,4 @@
-"""A table's row: a model, the values that it has there, and what a reader calls it; fields, no code.
+"""A row of a table: a model, the values of its fields, and what a reader calls it.
 
 ``rows.toml`` defines rows that any table may name, and every model of :mod:`plap.models` is a row under its
 own name; a table defines others in its ``[rows]``:
@@ -13,7 +13,6 @@ own name; a table defines others in its ``[rows]``:
 
 from __future__ import annotations
 
-import difflib
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -22,8 +21,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
+from plap.checks import check_flag, did_you_mean
 from plap.errors import InputError
-from plap.experiments.model_files import ModelFile, load_model_file
+from plap.experiments.model_files import UserModelFile, load_model_file
 from plap.models import Grid, find_model, model_names
 from plap.training import RunConfig
 from plap.training.tuning import grid_configs
@@ -34,10 +34,10 @@ _ABOUT_THE_ROW = ("model", "file", "label", "correct_and_smooth")
 
 @dataclass(frozen=True)
 class Row:
-    """What a table says of a row."""
+    """A row as its table defines it."""
 
     key: str
-    """What the row is called in TOML files and by ``--only``."""
+    """Name of the row in TOML files and in ``only``."""
     label: str
     """What a reader calls it."""
     model: str | None = None
@@ -51,8 +51,13 @@ class Row:
 
     @property
     def is_run(self) -> bool:
-        """Whether there is a model; if not, there is only the published number."""
+        """Whether there is a model to train; if not, only the published value is shown."""
         return self.model is not None or self.file is not None
+
+    @property
+    def is_p_laplacian(self) -> bool:
+        """Whether the model has the exponent p of the p-Laplacian."""
+        return self.model is not None and "p" in find_model(self.model).fields
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Candidates:
     base: RunConfig
     grid: Grid = field(default_factory=dict)
     small: Grid = field(default_factory=dict)
-    """Values for a shorter search, in place of the grid's; the grid's where it has none."""
+    """Values for a shorter search; fields without such values keep those of the grid."""
 
     def with_small(self, values: Grid) -> Candidates:
         """The same with other values in the small grid, where the grid has such a field."""
@@ -89,20 +94,17 @@ def find_row(key: str, own: Mapping[str, Row] | None = None) -> Row:
     ({'p': 1.5}, 'pGNN p = 1.5')
     >>> find_row("gprgn")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    plap.errors.InputError: there is no row named 'gprgn': did you mean gprgnn or pgnn? ...
+    plap.errors.InputError: there is no row named 'gprgn': did you mean gprgnn or ...
     """
     for known in (own or {}, _shared_rows()):
         if key in known:
             return known[key]
     if key in model_names():
         return parse_row(key, {"model": key})
-    close = difflib.get_close_matches(key, [*(own or {}), *_shared_rows(), *model_names()], n=2)
-    hint = (
-        f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(model_names())}, pgnn-1.5"
-    )
+    known_keys = [*(own or {}), *_shared_rows(), *model_names()]
+    hint = did_you_mean(key, known_keys, f"there are {', '.join(model_names())}, pgnn-1.5")
     raise InputError(
-        f"there is no row named {key!r}: {hint} "
-        "(a row of your own is defined by the table's [rows], with its model and the values that it has)"
+        f"there is no row named {key!r}: {hint} (define a row of your own in the table's [rows])"
     )
 
 
@@ -116,18 +118,15 @@ def parse_row(key: str, raw: Mapping[str, Any], folder: Path | None = None) -> R
         ``model`` (a name), ``file`` (a path) or neither; ``label``, ``correct_and_smooth``; all else is a
         field of the model's parameters or of training.
     folder : path, optional
-        Where ``file`` is looked for.
+        Where to look for ``file``.
     """
-    for name, kind, said in (
-        ("model", str, "text"), ("file", str, "text"), ("label", str, "text"),
-        ("correct_and_smooth", bool, "true or false"),
-    ):  # fmt: skip
-        if name in raw and not isinstance(raw[name], kind):
-            raise InputError(f"{name} must be {said}, not {raw[name]!r}")
+    for name in ("model", "file", "label"):
+        if not isinstance(raw.get(name, ""), str):
+            raise InputError(f"{name} must be text, not {raw[name]!r}")
     if "model" in raw and "file" in raw:
         raise InputError("a row has a model or a file, not both")
     fixed = {name: value for name, value in raw.items() if name not in _ABOUT_THE_ROW}
-    smoothed = raw.get("correct_and_smooth", False)
+    smoothed = check_flag("correct_and_smooth", raw.get("correct_and_smooth", False))
     if "model" in raw:
         label = find_model(raw["model"]).label_of(RunConfig(raw["model"], **fixed).parameters)
     elif "file" not in raw and (fixed or smoothed):
@@ -144,14 +143,14 @@ def parse_row(key: str, raw: Mapping[str, Any], folder: Path | None = None) -> R
     )
 
 
-def find_candidates(row: Row, file: ModelFile | None = None) -> Candidates:
+def find_candidates(row: Row, file: UserModelFile | None = None) -> Candidates:
     """What a row's search chooses from: the model's own grid, without the fields that the row fixes.
 
     Parameters
     ----------
     row : Row
-    file : ModelFile, optional
-        What ``row.file`` holds.
+    file : UserModelFile, optional
+        The content of ``row.file``.
     """
     fixed: dict[str, Any] = dict(row.fixed)
     if file is not None:

@@ -1,4 +1,4 @@
-"""Run a table: search every cell, then its seeds; keep what ends; give nothing twice to train."""
+"""Run a table: search every cell, then train its seeds; store each result; train nothing twice."""
 
 from __future__ import annotations
 
@@ -8,94 +8,95 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from plap.data.benchmarks.registry import BENCHMARKS
-from plap.errors import InputError
-from plap.experiments.executors import Completed, Executor, Failed, Finished
+from plap.experiments.execution import Executor, JobCompleted, JobFailed, RunFinished
 from plap.experiments.plan import CellPlan
 from plap.experiments.protocol import find_protocol
-from plap.experiments.runs import Job, Run
+from plap.experiments.runs import CellKey, Job, Run
 from plap.experiments.store import Store
 
 _SMALL_GRAPH = 3000
-"""Nodes up to which many runs at once pay most."""
+"""Number of nodes up to which training many runs at once pays most."""
 
-_RUNS_OF_A_JOB = 8
-_RUNS_ON_A_SMALL_GRAPH = 32
+_RUNS_PER_JOB = 8
+_RUNS_PER_JOB_ON_A_SMALL_GRAPH = 32
 
 
 @dataclass(frozen=True)
-class Status:
+class TableProgress:
     """How far a table is."""
 
     runs: int
-    """Runs of the table, as far as they are known."""
+    """Number of runs of the table, as far as they are known."""
     finished: int
-    """Runs that have a result, those of earlier calls among them."""
+    """Runs that have a result, including those of earlier calls."""
     trained: int
     """Runs that this call has trained."""
     done: float
-    """Share of the work, from 0 to 1, by the size of graphs and the number of epochs."""
+    """Share of the work from 0 to 1, estimated by the size of graphs and the number of epochs."""
     seconds: float
-    """Since the call began."""
+    """Time since the call began."""
     message: str
-    """What ended last."""
+    """``starting``, then dataset and model of the run that ended last."""
 
 
-Announce = Callable[[Status], None]
+ReportProgress = Callable[[TableProgress], None]
 
 
 def run_cells(
-    cells: Sequence[CellPlan], store: Store, executor: Executor, announce: Announce | None = None,
-    log: Callable[[str], None] | None = None,
-) -> dict[tuple[str, str], str]:  # fmt: skip
-    """Train what is missing of ``cells``; the problem of each cell that could not be trained, by its names.
+    cells: Sequence[CellPlan], store: Store, executor: Executor, progress: ReportProgress | None = None
+) -> dict[CellKey, JobFailed]:
+    """Train what the store does not have of ``cells``, and return why cells could not be trained.
 
     Parameters
     ----------
     cells : sequence of CellPlan
     store : Store
-        Results go here as they come; runs that are here are not trained again.
+        Takes every result as soon as it is there; runs that it has are not trained again.
     executor : Executor
-    announce : function of a Status, optional
-        Called after every run.
-    log : function of a text, optional
-        Called with the traceback of an error in training.
+    progress : function of a TableProgress, optional
+        Called at the start and after every run.
+
+    Returns
+    -------
+    dict of (dataset, model) to JobFailed
+        The first failure of each cell that could not be trained.
     """
-    table = _Table(cells, store)
-    meter = _Meter(table, store, announce)
-    for event in executor.run(table.next_job):
-        if isinstance(event, Finished):
+    schedule = _Schedule(cells, store)
+    meter = _ProgressMeter(schedule, store, progress)
+    meter.report("starting")
+    for event in executor.run(schedule.next_job):
+        if isinstance(event, RunFinished):
             store.add(event.record)
             meter.ended(event.record.run)
-        elif isinstance(event, Completed):
-            table.completed(event.job)
-        elif isinstance(event, Failed):
-            table.failed(event.job, event.reason)
-            if log is not None and event.details:
-                log(event.details)
-    return table.problems
+        elif isinstance(event, JobCompleted):
+            schedule.completed(event.job)
+        elif isinstance(event, JobFailed):
+            schedule.failures.setdefault(event.job.cell, event)
+    return schedule.failures
 
 
-class _Table:
-    """The jobs of a table: those of a cell's search first, and when all are done, those of its seeds."""
+class _Schedule:
+    """The jobs of a table: those of a cell's search first, then those of its seeds."""
 
     def __init__(self, cells: Sequence[CellPlan], store: Store) -> None:
         self._store = store
-        self.problems: dict[tuple[str, str], str] = {}
-        self.runs: dict[tuple[str, str], list[Run]] = {}
+        self.failures: dict[CellKey, JobFailed] = {}
+        """Cells that were given up; the others go on."""
+        self.runs: dict[CellKey, list[Run]] = {}
         """Every run that is known to belong to a cell."""
-        self._cells = {(cell.setting.dataset, cell.model): cell for cell in cells}
-        self._open: dict[tuple[str, str], int] = dict.fromkeys(self._cells, 0)
-        """Jobs of the present stage that are not done."""
-        self._searching: set[tuple[str, str]] = set()
+        self._cells = {cell.key: cell for cell in cells}
+        self._open: dict[CellKey, int] = dict.fromkeys(self._cells, 0)
+        """Number of jobs of the present stage that have not ended."""
+        self._searching: set[CellKey] = set()
         self._jobs: deque[Job] = deque()
         for name in self._cells:
             self._begin(name)
 
     def next_job(self) -> Job | None:
-        """The next one that is still to be done, without runs that another process has stored meanwhile."""
+        """The next job, without runs that another process has stored in the meantime."""
         while self._jobs:
             job = self._jobs.popleft()
-            if (job.setting.dataset, job.model) in self.problems:
+            if job.cell in self.failures:
                 continue
             missing = self._store.missing([job.run(config) for config in job.configs])
             if missing:
@@ -104,18 +105,14 @@ class _Table:
         return None
 
     def completed(self, job: Job) -> None:
-        """Go on to the cell's seeds when its search is through."""
-        name = (job.setting.dataset, job.model)
+        """Continue with the seeds of a cell when its search is complete."""
+        name = job.cell
         self._open[name] -= 1
-        if not self._open[name] and name in self._searching and name not in self.problems:
+        if not self._open[name] and name in self._searching and name not in self.failures:
             self._searching.remove(name)
             self._finish(name, in_front=True)
 
-    def failed(self, job: Job, reason: str) -> None:
-        """Give up the cell, and go on with the others."""
-        self.problems[job.setting.dataset, job.model] = reason
-
-    def _begin(self, name: tuple[str, str]) -> None:
+    def _begin(self, name: CellKey) -> None:
         cell = self._cells[name]
         search = cell.search()
         self.runs[name] = list(search)
@@ -126,15 +123,16 @@ class _Table:
         else:
             self._finish(name)
 
-    def _finish(self, name: tuple[str, str], *, in_front: bool = False) -> None:
+    def _finish(self, name: CellKey, *, in_front: bool = False) -> None:
         cell = self._cells[name]
         final = cell.final(self._store.records(cell.search()))
         self.runs[name] = list(dict.fromkeys([*self.runs[name], *final]))
         self._queue(name, self._store.missing(final), in_front=in_front)
 
-    def _queue(self, name: tuple[str, str], runs: Sequence[Run], *, in_front: bool = False) -> None:
+    def _queue(self, name: CellKey, runs: Sequence[Run], *, in_front: bool = False) -> None:
         cell = self._cells[name]
-        size = _RUNS_ON_A_SMALL_GRAPH if graph_size(cell.setting.dataset) <= _SMALL_GRAPH else _RUNS_OF_A_JOB
+        small = graph_size(cell.setting.dataset) <= _SMALL_GRAPH
+        size = _RUNS_PER_JOB_ON_A_SMALL_GRAPH if small else _RUNS_PER_JOB
         jobs = [
             Job(
                 cell.setting,
@@ -151,7 +149,7 @@ class _Table:
             self._jobs.extend(jobs)
 
     def work(self) -> tuple[float, int]:
-        """Estimated work and number of all runs; a search's seeds count before they are known."""
+        """Estimated work and number of all runs, including the seeds that follow a search."""
         total, count = 0.0, 0
         for name, runs in self.runs.items():
             cell = self._cells[name]
@@ -164,26 +162,26 @@ class _Table:
 
 
 def run_work(run: Run) -> float:
-    """How long a run takes, about, in units of no meaning."""
+    """How long a run takes in relation to others, roughly."""
     return run.config.max_epochs * (10_000 + graph_size(run.setting.dataset))
 
 
 def graph_size(dataset: str) -> int:
-    """Nodes of a dataset, about; a middling number where it is not known."""
+    """Number of nodes of a dataset; a medium number where it is not known."""
     base = find_protocol("sound").source(dataset)
     row = BENCHMARKS.get(base)
     return row.statistics.nodes if row is not None and row.statistics is not None else 5000
 
 
-class _Meter:
-    """Tells ``announce`` how far the table is."""
+class _ProgressMeter:
+    """Reports how far the table is."""
 
-    def __init__(self, table: _Table, store: Store, announce: Announce | None) -> None:
-        self._table, self._announce = table, announce
+    def __init__(self, schedule: _Schedule, store: Store, report: ReportProgress | None) -> None:
+        self._schedule, self._listener = schedule, report
         self._start = time.perf_counter()
         self._trained = 0
-        missing = {run.key for name, runs in table.runs.items() for run in store.missing(runs)}
-        stored = [run for runs in table.runs.values() for run in runs if run.key not in missing]
+        missing = {run.key for runs in schedule.runs.values() for run in store.missing(runs)}
+        stored = [run for runs in schedule.runs.values() for run in runs if run.key not in missing]
         self._work = sum(run_work(run) for run in stored)
         self._finished = len(stored)
 
@@ -191,22 +189,19 @@ class _Meter:
         self._trained += 1
         self._finished += 1
         self._work += run_work(run)
-        if self._announce is None:
+        self.report(f"{run.setting.dataset} · {run.model}")
+
+    def report(self, message: str) -> None:
+        if self._listener is None:
             return
-        work, runs = self._table.work()
-        self._announce(
-            Status(
+        work, runs = self._schedule.work()
+        self._listener(
+            TableProgress(
                 runs=max(runs, self._finished),
                 finished=self._finished,
                 trained=self._trained,
                 done=min(self._work / work, 1.0) if work else 1.0,
                 seconds=time.perf_counter() - self._start,
-                message=f"{run.setting.dataset} · {run.model}",
+                message=message,
             )
         )
-
-
-def check_all_failed(problems: dict[tuple[str, str], str], cells: Sequence[CellPlan]) -> None:
-    """Refuse a table of which nothing could be trained, with the reason."""
-    if cells and len(problems) == len(cells):
-        raise InputError(next(iter(problems.values())))

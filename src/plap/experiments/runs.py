@@ -8,21 +8,25 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from plap.data.dataset_name import DatasetName
-from plap.experiments.model_files import ModelFile, load_model_file
+from plap.errors import InputError
+from plap.experiments.model_files import UserModelFile, load_model_file
 from plap.training import RunConfig
 
+CellKey = tuple[str, str]
+"""Dataset and row of a cell."""
 KEY_VERSION = 2
-"""Of the keys of runs, and of the store that keeps them. One more wherever a default value changes."""
+"""Version of the keys of runs and of the store; to be increased whenever a default value changes."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a cell's runs have in common, besides the model: the rules and the data."""
+    """What the runs of a cell have in common besides the model: the rules and the data."""
 
     protocol: str
     dataset: str
@@ -31,21 +35,47 @@ class Setting:
     alone: bool = False
     """Whether runs are trained one at a time on all cores, for their time."""
     files_digest: str = ""
-    """Of a user's own dataset: what its files held."""
+    """Digest of the files of a user's own dataset, see :func:`files_digest`."""
     correct_and_smooth: bool = False
     """Whether predictions are corrected and smoothed with the training labels before they are scored."""
 
 
+def files_digest(dataset: str) -> str:
+    """SHA-256 over the files of a dataset that is a path; empty for a benchmark, which never changes.
+
+    Results of changed files are not taken for those of the old ones.
+
+    Examples
+    --------
+    >>> files_digest("texas")
+    ''
+    """
+    name = DatasetName.parse(dataset)
+    path = Path(dataset) if Path(dataset).exists() else Path(name.base)
+    if not name.is_path or not path.exists():
+        return ""
+    files = [path] if path.is_file() else sorted(entry for entry in path.rglob("*") if entry.is_file())
+    sha = hashlib.sha256()
+    for file in files:
+        sha.update(f"{file.relative_to(path.parent)}\0".encode())
+        try:
+            with file.open("rb") as stream:
+                sha.update(hashlib.file_digest(stream, "sha256").digest())
+        except OSError as error:
+            raise InputError(f"{file} cannot be read ({error.strerror})") from None
+    return sha.hexdigest()
+
+
 @dataclass(frozen=True)
 class Run:
-    """One training: everything that its result depends on."""
+    """Training a model once: everything that the result depends on."""
 
     setting: Setting
     model: str
-    """The row's key; the run is the same whatever a table calls it."""
+    """The row's key; it does not identify the run, which may be part of other tables under other names."""
     config: RunConfig
     code_digest: str = ""
-    """Of a user's own model."""
+    """Digest of the code of a user's own model."""
 
     @cached_property
     def key(self) -> str:
@@ -57,13 +87,13 @@ class Run:
 def run_key(
     setting: Setting, code_digest: str, config: Mapping[str, Any], defaults: Mapping[str, Any]
 ) -> str:
-    """A digest of all that a run's result depends on.
+    """A digest of everything that a run's result depends on.
 
-    Values that are the defaults are left out, so that fields which a model gets later do not make old runs
-    new; ``model`` always stays.
+    Default values are left out, so that a field which is added to a model later does not change the keys of
+    its older runs; ``model`` is always included.
     """
     data = asdict(setting)
-    if setting.files_digest:  # wherever the files lie
+    if setting.files_digest:  # the same files in another folder are the same data
         data["dataset"] = str(DatasetName.parse(setting.dataset).bare)
     identity = {
         "version": KEY_VERSION,
@@ -84,16 +114,21 @@ class Job:
 
     setting: Setting
     model: str
-    model_file: ModelFile | None
-    """What defines a user's model."""
+    model_file: UserModelFile | None
+    """Defines the model, if it is a user's own."""
     configs: tuple[RunConfig, ...]
+
+    @property
+    def cell(self) -> CellKey:
+        """The cell that the runs belong to."""
+        return self.setting.dataset, self.model
 
     def run(self, config: RunConfig) -> Run:
         """The run of one of the configurations."""
         return Run(self.setting, self.model, config, self.model_file.digest if self.model_file else "")
 
     def pack(self) -> PackedJob:
-        """The job as it is sent to another process, which does not know a user's model yet."""
+        """The job in the form that is sent to a process in which a user's model is not registered yet."""
         values = tuple(config.to_dict() for config in self.configs)
         return PackedJob(self.setting, self.model, self.model_file, values)
 
@@ -104,7 +139,7 @@ class PackedJob:
 
     setting: Setting
     model: str
-    model_file: ModelFile | None
+    model_file: UserModelFile | None
     values: tuple[dict[str, Any], ...]
 
     def unpack(self) -> Job:

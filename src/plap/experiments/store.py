@@ -1,19 +1,20 @@
-"""Where results are kept: SQLite, a row a run, safe against kill -9 and against a second process."""
+"""Where results are kept: an SQLite file with one row per run, safe against kill -9 and a second process."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, fields
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from plap.errors import InputError
-from plap.experiments.runs import KEY_VERSION, Record, Run, Setting
-from plap.experiments.store_version_1 import from_version_1
+from plap.experiments.runs import KEY_VERSION, Record, Run, Setting, run_key
+from plap.models import find_model
 from plap.training import RunConfig
 
 _BUSY_SECONDS = 60
@@ -49,6 +50,18 @@ _TABLE = f"CREATE TABLE runs ({', '.join(f'{name} {kind}' for name, kind in _COL
 _INDEX = "CREATE INDEX runs_of_cell ON runs (protocol, dataset, split, alone, model)"
 _INSERT = f"INSERT OR IGNORE INTO runs ({_NAMES}) VALUES ({', '.join(f':{name}' for name in _COLUMNS)})"
 
+_V1_COMMON = {
+    "hidden": 16, "dropout": 0.5, "lr": 0.01, "weight_decay": 5e-4, "seed": 0, "max_epochs": 1000,
+    "patience": 200, "stop_by": "accuracy",
+}  # fmt: skip
+"""Fields of all runs in a store of version 1, with their defaults."""
+
+_V1_OF_SOME_MODELS = {
+    "p": 2.0, "mu": 0.1, "K": 4, "alpha": 0.1, "dprate": 0.0, "heads": 8, "layers": 3, "mlp_layers": 0,
+    "residual": False,
+}  # fmt: skip
+"""Fields that every configuration of version 1 had as well, whether its model used them or not."""
+
 
 class Store:
     """The results of all tables, in one file.
@@ -58,14 +71,15 @@ class Store:
 
     Parameters
     ----------
-    path : path
-        Created, with its folder, if it is not there.
+    path : path, optional
+        Created, with its folder, if it does not exist; None: results are kept in memory.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = Path(path)
+    def __init__(self, path: Path | None) -> None:
+        self.path = Path(":memory:") if path is None else Path(path)
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if path is not None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
             self._connection.row_factory = sqlite3.Row
             with _explained(self.path):
@@ -82,7 +96,7 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file; what was added is in it already."""
+        """Close the file; what was added is in it already."""
         self._connection.close()
 
     def _prepare(self) -> None:
@@ -122,14 +136,14 @@ class Store:
         return {row[0] for row in self._connection.execute("SELECT name FROM sqlite_master")}
 
     def _create_or_migrate(self) -> None:
-        """Make the table; rows of version 1 keep their results under their new keys."""
+        """Create the table; rows of version 1 keep their results under their new keys."""
         old: list[sqlite3.Row] = []
         if "runs" in self._tables():
             old = self._connection.execute("SELECT * FROM runs ORDER BY key").fetchall()
             self._connection.execute("DROP TABLE runs")
         self._connection.execute(_TABLE)
         self._connection.execute(_INDEX)
-        self._connection.executemany(_INSERT, [from_version_1(dict(row)) for row in old])
+        self._connection.executemany(_INSERT, [_from_version_1(dict(row)) for row in old])
 
     def add(self, record: Record) -> bool:
         """Keep a run; False if it was there already."""
@@ -203,7 +217,7 @@ def _number(value: float | None) -> float:
 
 
 def _portions(keys: Sequence[str], size: int = 500) -> Iterator[Sequence[str]]:
-    """SQLite takes a limited number of parameters."""
+    """Parts of a query, in which SQLite allows a limited number of parameters."""
     for start in range(0, len(keys), size):
         yield keys[start : start + size]
 
@@ -219,17 +233,34 @@ def _explained(path: Path) -> Iterator[None]:
         raise InputError(f"{path} is not a store of plap ({error})") from None
 
 
-def equal_records(one: Iterable[Record], other: Iterable[Record]) -> bool:
-    """Whether two stores say the same of every run, times aside."""
-    return _timeless(one) == _timeless(other)
+def _from_version_1(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of version 1, in which every configuration had the fields of all models, as it is stored now.
 
-
-def _timeless(records: Iterable[Record]) -> list[tuple[object, ...]]:
-    return sorted(
-        (
-            record.run.key, record.split_digest, record.data_digest, record.metric, repr(record.test_score),
-            repr(record.val_score), repr(record.val_loss), record.best_epoch, record.epochs, record.finite,
-            record.history, record.versions,
-        )
-        for record in records
+    Fields that the model does not have are left out. Runs that differed in nothing else have the same result;
+    the first of them is kept. A user's model may have used any field, so it keeps those that were set.
+    """
+    old = json.loads(row["config"])
+    config, defaults = _v1_users_model(old) if row["code_digest"] else _v1_own_model(old)
+    setting = Setting(
+        row["protocol"], row["dataset"], row["split"], bool(row["alone"]), row["files_digest"],
+        correct_and_smooth=row["model"].endswith("+cs"),
     )  # fmt: skip
+    return row | {
+        "key": run_key(setting, row["code_digest"], config, defaults),
+        "config": json.dumps(config),
+        "correct_and_smooth": setting.correct_and_smooth,
+    }
+
+
+def _v1_own_model(old: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The configuration with the fields of its model, and that model's defaults."""
+    foreign = {"hidden", "dropout", *_V1_OF_SOME_MODELS} - set(find_model(old["model"]).fields)
+    every = {**_V1_COMMON, **_V1_OF_SOME_MODELS, **old}
+    config = RunConfig.from_dict({name: value for name, value in every.items() if name not in foreign})
+    return config.to_dict(), RunConfig(config.model).to_dict()
+
+
+def _v1_users_model(old: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The configuration with the fields that every run has and those that were set, and the defaults."""
+    kept = {name: value for name, value in old.items() if _V1_OF_SOME_MODELS.get(name, ...) != value}
+    return _V1_COMMON | kept, _V1_COMMON

@@ -6,10 +6,12 @@ import math
 from decimal import Decimal
 from statistics import fmean
 
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.data.dataset_name import DatasetName
-from plap.experiments.names import dataset_lines, dataset_name, parameter_name
-from plap.experiments.outcome import Cell, TableResult
+from plap.experiments.protocol import PROTOCOLS
 from plap.experiments.published import PublishedCell
+from plap.experiments.table_result import Cell, TableResult
+from plap.reporting.number_text import with_minus
 from plap.reporting.table_content import (
     DatasetColumn,
     Mark,
@@ -28,8 +30,9 @@ _PARAMETERS = {
     "phi": "φ, from heterophilic (−1) to homophilic (1)",
     "r": "r, the share of edges that were replaced by random ones",
 }
+_LETTERS = {"phi": "φ", "epsilon": "ε"}
 _DEFAULTS = {"r": 0.0}
-"""Value of a parameter that a dataset's name does not give."""
+"""Value of a parameter where a dataset's name does not give one."""
 
 
 def table_report(result: TableResult) -> TableReport:
@@ -41,7 +44,9 @@ def table_report(result: TableResult) -> TableReport:
         unit=result.unit,
         timed=result.measure == "time",
         protocol=result.protocol,
-        models=tuple(ModelRow(model, result.label(model), "pgnn" in model) for model in result.models),
+        models=tuple(
+            ModelRow(model, result.label(model), model in result.highlighted) for model in result.models
+        ),
         datasets=tuple(
             DatasetColumn(dataset, *dataset_lines(dataset, result.protocol)) for dataset in result.datasets
         ),
@@ -77,7 +82,7 @@ def _cell(result: TableResult, cell: Cell) -> ResultCell:
         seconds=cell.seconds,
         not_finite=cell.not_finite,
         problem=cell.problem,
-        out_of_memory="out of memory" in (cell.problem or "").lower(),
+        out_of_memory=cell.out_of_memory,
     )
 
 
@@ -131,7 +136,7 @@ def _place(dataset: str, parameter: str) -> tuple[str, float | None]:
 
 
 def _panel(result: TableResult, base: str, places: dict[str, float]) -> Panel:
-    highest = _highest(result.unit)
+    highest = math.inf if result.full_score is None else result.full_score
     order = sorted(places, key=lambda dataset: places[dataset])
     series = []
     for model in result.models:
@@ -147,11 +152,44 @@ def _point(at: float, cell: Cell, highest: float) -> Point:
     return Point(at, mean, max(low, 0.0), min(high, highest))
 
 
-def _highest(unit: str) -> float:
-    """The highest possible score."""
-    return 100.0 if "%" in unit else 1.0 if "from 0 to 1" in unit else math.inf
-
-
 def _published_points(cells: list[tuple[float, Cell]]) -> tuple[Point, ...]:
     means = [(at, cell.published.mean) for at, cell in cells if cell.published]
     return tuple(Point(at, float(mean), float(mean), float(mean)) for at, mean in means if mean is not None)
+
+
+def dataset_name(dataset: str, protocol: str = "paper") -> str:
+    """A column's name on one line.
+
+    Examples
+    --------
+    >>> print(", ".join(map(dataset_name, ["cornell-2021", "csbm:phi=-0.5", "computers:r=0.25", "my/graph"])))
+    Cornell (before July 2022), cSBM φ = −0.5, Computers r = 0.25, my/graph
+    """
+    return " ".join(filter(None, dataset_lines(dataset, protocol)))
+
+
+def dataset_lines(dataset: str, protocol: str = "paper") -> tuple[str, str]:
+    """A column's name and what is written below it: a parameter, or what sets the dataset apart.
+
+    A user's own dataset is shown as the user named it. Where the protocol opens another dataset than the one
+    that the table names, it is the name of the opened one.
+
+    Examples
+    --------
+    >>> dataset_lines("photo:r=1"), dataset_lines("cornell-2021"), dataset_lines("cornell-2021", "sound")
+    (('Photo', 'r = 1'), ('Cornell', '(before July 2022)'), ('Cornell', ''))
+    """
+    asked = DatasetName.parse(dataset)
+    base = PROTOCOLS[protocol].source(dataset) if protocol in PROTOCOLS else asked.base
+    details = ", ".join(f"{parameter_name(key)} = {with_minus(value)}" for key, value in asked.parameters)
+    if asked.with_base(base).is_csbm:
+        return "cSBM", details
+    if base not in BENCHMARKS:
+        return dataset.removeprefix("./"), ""
+    variant = BENCHMARKS[base].variant
+    return BENCHMARKS[base].label, " ".join(filter(None, [f"({variant})" if variant else "", details]))
+
+
+def parameter_name(parameter: str) -> str:
+    """The letter of a parameter: ``phi`` is φ."""
+    return _LETTERS.get(parameter, parameter)

@@ -1,4 +1,4 @@
-"""A table to run: which models on which datasets, by which rules; one TOML file each, no code."""
+"""A table to run: which models on which datasets, and by which rules; one TOML file per table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from plap.checks import check_choice, check_integer, did_you_mean
 from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
-from plap.experiments.published import PublishedTable, load_published
+from plap.experiments.published import PERCENT, PublishedTable, load_published
 from plap.experiments.rows import Row, find_row, parse_row
 
 Measure = Literal["score", "time"]
@@ -24,7 +24,6 @@ _FIELDS = {
 }  # fmt: skip
 _KINDS: dict[str, tuple[type, str]] = {
     **dict.fromkeys(("title", "published", "curve"), (str, "text")),
-    **dict.fromkeys(("runs", "hidden"), (int, "an integer of 1 or more")),
     "families": (list, "a list"),
     "small": (dict, "a table of lists"),
     "rows": (dict, "a table of rows"),
@@ -32,8 +31,8 @@ _KINDS: dict[str, tuple[type, str]] = {
 
 
 @dataclass(frozen=True)
-class Table:
-    """What a TOML file of :data:`tables/` or of a user says.
+class TableDefinition:
+    """A table as a TOML file defines it: one of plap's, or a user's own.
 
     Rows and columns are those of the published table of the same name unless the file names its own.
     """
@@ -43,7 +42,7 @@ class Table:
     rows: tuple[Row, ...]
     """See :mod:`plap.experiments.rows`."""
     datasets: tuple[str, ...]
-    """What a :class:`plap.experiments.protocol.Protocol` opens; ``:r=0.5`` makes half of the edges random."""
+    """Benchmarks, paths or cSBMs; ``:r=0.5`` after the name makes half of the edges random."""
     families: tuple[tuple[str, ...], ...]
     """Rows that are compared with each other: the best of each is marked."""
     split: str = "dense"
@@ -52,12 +51,12 @@ class Table:
     protocol: str = "sound"
     measure: Measure = "score"
     hidden: int | None = None
-    """Hidden units of all rows that do not fix their own; None: each model's own."""
+    """Hidden units of all rows that do not set their own number; None: each model's default."""
     published: PublishedTable | None = None
     curve: str | None = None
     """The parameter in the datasets' names (``phi`` or ``r``) that a picture has along its axis."""
     small: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """Values that a small grid has in this table, in place of the models' own."""
+    """Values of the small grid in this table, instead of the models' own."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -68,6 +67,18 @@ class Table:
     def labels(self) -> dict[str, str]:
         """What a reader calls each row, by its key."""
         return {row.key: row.label for row in self.rows}
+
+    @property
+    def highlighted(self) -> frozenset[str]:
+        """Keys of the rows that the table is about: models of the p-Laplacian."""
+        return frozenset(row.key for row in self.rows if row.is_p_laplacian)
+
+    @property
+    def full_score(self) -> float | None:
+        """A perfect score as the table writes it; None in a table of running times."""
+        if self.measure == "time":
+            return None
+        return PERCENT if self.published is None else self.published.full_score
 
 
 def table_names() -> tuple[str, ...]:
@@ -81,7 +92,7 @@ def table_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in _FOLDER.iterdir()))
 
 
-def load_table(name: str) -> Table:
+def load_table(name: str) -> TableDefinition:
     """A table of the paper by its name, or a user's own by the path of its TOML file.
 
     Examples
@@ -110,16 +121,14 @@ def _read(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not a TOML file: {error}") from None
 
 
-def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -> Table:
+def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -> TableDefinition:
     unknown = sorted(set(raw) - _FIELDS)
     if unknown:
         raise InputError(
             f"{where}: unknown field {unknown[0]!r}: {did_you_mean(unknown[0], sorted(_FIELDS))}"
         )
     for field_name, (kind, said) in _KINDS.items():
-        if field_name in raw and (
-            not isinstance(raw[field_name], kind) or (kind is int and isinstance(raw[field_name], bool))
-        ):
+        if field_name in raw and not isinstance(raw[field_name], kind):
             raise InputError(f"{where}: {field_name} must be {said}, not {raw[field_name]!r}")
     published = load_published(raw["published"]) if "published" in raw else None
     own = _own_rows(raw.get("rows", {}), folder, where)
@@ -137,7 +146,7 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
     _check_choice(raw, "measure", get_args(Measure), where)
     _check_choice(raw, "split", ("sparse", "dense", "public"), where)
     _check_choice(raw, "protocol", ("paper", "sound"), where)
-    return Table(
+    return TableDefinition(
         name=name,
         title=raw.get("title", published.caption if published else name),
         rows=rows,
@@ -207,7 +216,7 @@ def _check_choice(raw: Mapping[str, Any], field_name: str, choices: tuple[str, .
 
 
 def _placed(dataset: str, folder: Path | None) -> str:
-    """Paths in a user's table are meant from where the table lies; a bare name is a benchmark's."""
+    """Paths in a user's table are relative to its folder; a name without a folder is a benchmark's."""
     name = DatasetName.parse(dataset)
     if folder is None or not name.base or not (folder / name.base).exists():
         return dataset

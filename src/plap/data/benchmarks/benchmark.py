@@ -52,12 +52,16 @@ class Benchmark:
     """A row of the registry."""
 
     name: str
+    label: str
+    """What a reader calls it."""
     files: tuple[RawFile, ...]
     statistics: Statistics | None
     source: str
     """The public project that the files come from."""
     reader: Callable[[Benchmark, Path], RawGraph]
     """Reads the files under ``folder``."""
+    variant: str = ""
+    """What sets it apart from another benchmark with the same label."""
     folder: str = ""
     """The folder under the data folder that ``reader`` is pointed at."""
     pyg_class: str = ""

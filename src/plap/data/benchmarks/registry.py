@@ -30,6 +30,7 @@ def _planetoid(name: str, pyg_name: str, statistics: Statistics) -> Benchmark:
     names = [f"ind.{name}.{part}" for part in ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")]
     return Benchmark(
         name,
+        pyg_name,
         _files(f"Planetoid/{pyg_name}/raw", {file: f"{_PLANETOID}/{file}" for file in names}),
         statistics,
         "kimiyoung/planetoid",
@@ -44,6 +45,7 @@ def _planetoid(name: str, pyg_name: str, statistics: Statistics) -> Benchmark:
 def _shchur(name: str, pyg_class: str, pyg_name: str, file: str, statistics: Statistics) -> Benchmark:
     return Benchmark(
         name,
+        pyg_name,
         _files(f"{pyg_class}/{pyg_name}/raw", {file: f"{_SHCHUR}/{file}"}),
         statistics,
         "shchur/gnn-benchmark",
@@ -64,6 +66,8 @@ def _geom_gcn(
     stem: str | None = None,
     folder: str | None = None,
     url: str = _GEOM_GCN,
+    label: str | None = None,
+    variant: str = "",
     notes: Iterable[str] = (),
 ) -> Benchmark:
     stem = name if stem is None else stem
@@ -75,10 +79,12 @@ def _geom_gcn(
     urls |= {file: f"{url}/splits/{file}" for file in splits}
     return Benchmark(
         name,
+        name.capitalize() if label is None else label,
         _files(raw, urls),
         statistics,
         "graphdml-uiuc-jlu/geom-gcn",
         read_pyg,
+        variant=variant,
         folder=pyg_class if folder is None else folder,
         pyg_class=pyg_class,
         pyg_name=None if pyg_class == "Actor" else stem,
@@ -86,15 +92,19 @@ def _geom_gcn(
     )
 
 
-def _heterophilous(name: str, statistics: Statistics, *, filtered: bool = False) -> Benchmark:
+def _heterophilous(
+    name: str, statistics: Statistics, *, label: str | None = None, filtered: bool = False
+) -> Benchmark:
     stem = name.replace("-", "_")
     folder = f"HeterophilousGraphDataset/{stem}/raw"
     return Benchmark(
         name,
+        name.capitalize() if label is None else label,
         _files(folder, {f"{stem}.npz": f"{_YANDEX}/{stem}.npz"}),
         statistics,
         "yandex-research/heterophilous-graphs",
         read_filtered if filtered else read_pyg,
+        variant="filtered" if filtered else "",
         folder="HeterophilousGraphDataset",
         pyg_class="HeterophilousGraphDataset",
         pyg_name=stem,
@@ -110,6 +120,7 @@ def _ppi() -> Benchmark:
     ]
     return Benchmark(
         "ppi",
+        "PPI",
         _files("PPI/raw", dict.fromkeys(names)),
         Statistics(56944, 793632, 50, 121),
         "williamleif/GraphSAGE",
@@ -124,6 +135,7 @@ def _arxiv() -> Benchmark:
     raw = [f"{name}.csv.gz" for name in ("edge", "node-feat", "node-label")]
     split = [f"{name}.csv.gz" for name in ("train", "valid", "test")]
     return Benchmark(
+        "ogbn-arxiv",
         "ogbn-arxiv",
         _files("OGB/ogbn_arxiv/raw", dict.fromkeys(raw))
         + _files("OGB/ogbn_arxiv/split/time", dict.fromkeys(split)),
@@ -173,6 +185,8 @@ _ROWS = (
         stem="cornell",
         folder="WebKB_before_July_2022",
         url=_GEOM_GCN_2021,
+        label="Cornell",
+        variant="before July 2022",
         notes=("Published until July 2022 with the features and labels of Texas, as the paper used it.",),
     ),
     _heterophilous("roman-empire", Statistics(22662, 32927, 300, 18)),
@@ -180,8 +194,8 @@ _ROWS = (
     _heterophilous("minesweeper", Statistics(10000, 39402, 7, 2)),
     _heterophilous("tolokers", Statistics(11758, 519000, 10, 2)),
     _heterophilous("questions", Statistics(48921, 153540, 301, 2)),
-    _heterophilous("chameleon-filtered", Statistics(890, 8854, 2325, 5), filtered=True),
-    _heterophilous("squirrel-filtered", Statistics(2223, 46998, 2089, 5), filtered=True),
+    _heterophilous("chameleon-filtered", Statistics(890, 8854, 2325, 5), label="Chameleon", filtered=True),
+    _heterophilous("squirrel-filtered", Statistics(2223, 46998, 2089, 5), label="Squirrel", filtered=True),
     _ppi(),
     _arxiv(),
 )

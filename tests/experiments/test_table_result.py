@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import outcome_samples
-from plap.experiments.outcome import Cell, TableResult
 from plap.experiments.published import PublishedCell
+from plap.experiments.table_result import Cell, TableResult
 
 scores = st.lists(st.floats(0, 100), min_size=2, max_size=30)
 

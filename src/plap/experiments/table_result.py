@@ -1,4 +1,4 @@
-"""What a table came to: every cell's scores, their mean and interval, beside the published number."""
+"""The result of a table: the scores of every cell, their mean and interval, and the published values."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+
+from scipy.stats import t
 
 from plap.experiments.published import PublishedCell
 from plap.reporting.table_content import Agreement, Mark
@@ -37,7 +39,9 @@ class Cell:
     """Runs that ended in NaN or infinity."""
     published: PublishedCell | None = None
     problem: str | None = None
-    """Why there are no values: missing files, or an error."""
+    """Why there are no values: missing files, or an error; one sentence."""
+    out_of_memory: bool = False
+    """Whether the problem is that memory ran out."""
 
     @cached_property
     def mean(self) -> float | None:
@@ -46,7 +50,7 @@ class Cell:
 
     @cached_property
     def deviation(self) -> float | None:
-        """Standard deviation of the runs with n - 1 below; None for fewer than two."""
+        """Sample standard deviation of the runs (n - 1 degrees of freedom); None for fewer than two."""
         return statistics.stdev(self.values) if len(self.values) > 1 else None
 
     @cached_property
@@ -54,8 +58,6 @@ class Cell:
         """95 % interval of the mean by Student's t; None for fewer than two runs."""
         if self.mean is None or self.deviation is None:
             return None
-        from scipy.stats import t  # noqa: PLC0415
-
         count = len(self.values)
         half = float(t.ppf(0.975, count - 1)) * self.deviation / math.sqrt(count)
         return self.mean - half, self.mean + half
@@ -70,7 +72,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableResult:
-    """All cells of a table, and by which rules they came about."""
+    """All cells of a table, and the rules that they were obtained by."""
 
     name: str
     title: str
@@ -84,12 +86,17 @@ class TableResult:
     """Row by row."""
     protocol: str
     rules: tuple[str, ...]
-    """What a reader must know: protocol, split, grid, runs, versions; a sentence each."""
+    """What a reader must know: protocol, split, grid, runs and versions, one sentence for each."""
+    full_score: float | None = None
+    """A perfect score in the table's unit; None in a table of running times."""
     notes: tuple[str, ...] = ()
-    """What the published table's notes say."""
+    """Notes on the published table."""
     curve: str | None = None
+    """The parameter in the datasets' names that pictures have along their axis."""
+    highlighted: frozenset[str] = frozenset()
+    """Rows of the models that the table is about: those of the p-Laplacian."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """What a reader calls the rows that are not called by their key."""
+    """What a reader calls a row, by its key; the key itself where there is none."""
 
     def label(self, model: str) -> str:
         """What a reader calls a row."""
