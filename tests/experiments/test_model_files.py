@@ -167,4 +167,4 @@ def test_mistakes(tmp_path: Path, code: str, words: str) -> None:
     with pytest.raises(InputError, match=r"mine\.py") as caught:
         load_model_file(UserModelFile.read(path))
     assert words in str(caught.value)
-    assert ModelFile.read(path).registered_name not in model_names()
+    assert UserModelFile.read(path).registered_name not in model_names()
