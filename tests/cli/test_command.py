@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import plap
+from command import run
 
 
 def test_threads_sleep_unless_the_user_wants_otherwise() -> None:
@@ -24,12 +27,13 @@ def test_threads_sleep_unless_the_user_wants_otherwise() -> None:
         assert done.stdout.split()[-1] == expected
 
 
-def test_help_names_every_command() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "plap", "--help"], capture_output=True, text=True, check=True
-    )
+def test_help_names_every_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "--help") == 0
+    shown = capsys.readouterr().out
     for command in ("demo", "fit", "predict", "inspect", "report", "data", "bench"):
-        assert command in done.stdout
+        assert command in shown
 
 
 def test_version_is_said() -> None:
@@ -39,15 +43,15 @@ def test_version_is_said() -> None:
     assert done.stdout.strip() == f"plap {plap.__version__}"
 
 
-def test_nonsense_ends_with_2_and_no_traceback() -> None:
-    for arguments in (
-        ["nonsense"],
-        ["fit"],
-        ["fit", "nowhere/at/all", "-o", "out"],
-        ["fit", "cora", "--what"],
-    ):
-        done = subprocess.run(
-            [sys.executable, "-m", "plap", *arguments], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 2, arguments
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize(
+    "arguments",
+    [["nonsense"], ["fit"], ["fit", "nowhere/at/all", "-o", "out"], ["fit", "cora", "--what"]],
+    ids=" ".join,
+)
+def test_nonsense_ends_with_2_and_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert run(monkeypatch, *arguments) == 2
+    said = capsys.readouterr().err
+    assert said
+    assert "Traceback" not in said

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import statistics
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import solve as benchmark
+from command import run
 
 ALLOWED = 1.3
 
@@ -39,17 +38,10 @@ def test_no_failure_for_any_p_and_mu(p: float, seed: int) -> None:
     assert [info for info in infos if not info.converged] == []
 
 
-def test_a_file_that_cannot_be_written_is_refused_before_the_work(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "plap",
-        "bench",
-        "solve",
-        "--json-out",
-        str(tmp_path / "no" / "out.json"),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "--json-out" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, "bench", "solve", "--json-out", tmp_path / "no" / "out.json") == 2
+    said = capsys.readouterr().err
+    assert "--json-out" in said
+    assert "Traceback" not in said
