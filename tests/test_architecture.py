@@ -12,7 +12,7 @@ import plap
 PACKAGE = Path(plap.__file__).parent
 LAYERS = (
     ("errors",),
-    ("coalesce", "memory", "split_masks", "whole_file"),
+    ("coalesce", "memory", "penalties", "split_masks", "whole_file"),
     ("edge_input",),
     ("graph",),
     ("calculus",),

@@ -183,7 +183,22 @@ def test_opcheck(graph: plap.Graph, every: int) -> None:
     p = torch.tensor([1.5, 2.0], dtype=torch.float64, requires_grad=keep)
     mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
     weight = graph.weight.clone().requires_grad_(keep)
-    arguments = (x, graph.indptr, graph.indices, weight, graph.degree, p, mu, 3, 0.9, 0.0, every)
+    arguments = (
+        x,
+        graph.indptr,
+        graph.indices,
+        weight,
+        graph.degree,
+        p,
+        mu,
+        3,
+        0.9,
+        0.0,
+        every,
+        "power",
+        1.0,
+        False,
+    )
     torch.library.opcheck(operator.fused_forward, arguments)
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.penalties import Penalty, Power, from_arguments
 
 
 def gradient(f: Tensor, graph: Graph) -> Tensor:
@@ -100,17 +101,23 @@ def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     return -0.5 * divergence(flux.reshape(variation.shape[0], *f.shape[1:]), graph)
 
 
-def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
+def energy(
+    f: Tensor, graph: Graph, p: float | Tensor | None = None, *, penalty: Penalty | None = None
+) -> Tensor:
     r"""p-Dirichlet energy, Eq. 2, whose derivative is p Δ_p f (Eq. 7); also ⟨f, Δ_p f⟩.
 
     .. math:: \mathcal{S}_p(f) = \tfrac12 \sum_{ij} \|(\nabla f)([i,j])\|^p
+
+    With another penalty, ρ(‖∇f‖) stands for ‖∇f‖^p.
 
     Parameters
     ----------
     f : Tensor, shape [N] or [N, C]
     graph : Graph
     p : float or Tensor of no dimension
-        At least 1.
+        At least 1. Short for ``penalty=plap.penalties.Power(p)``.
+    penalty : Penalty
+        In place of p.
 
     Returns
     -------
@@ -121,14 +128,32 @@ def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     >>> edge = Graph.from_edges([(0, 1)])
     >>> energy(torch.tensor([1.0, 3.0]), edge, p=3)
     tensor(8.)
+    >>> from plap.penalties import MCP
+    >>> energy(torch.tensor([1.0, 3.0]), edge, penalty=MCP(1.5))
+    tensor(0.7500)
     """
     _check_function("f", f, graph.num_nodes, "num_nodes")
-    variation, flux = _variation_and_flux(f, graph, _scalar("p", p, f, at_least_one=True))
-    return 0.5 * (flux * variation).sum()
+    weighing = from_arguments(p, penalty)
+    name, value = weighing.parameter_name, weighing.parameter
+    parameter = _scalar(name, value, f, at_least_one=weighing.least is not None)
+    if isinstance(weighing, Power):
+        variation, flux = _variation_and_flux(f, graph, parameter)
+        return 0.5 * (flux * variation).sum()
+    return 0.5 * weighing.at(parameter).rho(_edge_norms(f, graph)).sum()
 
 
-def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor) -> Tensor:
+def objective(
+    f: Tensor,
+    x: Tensor,
+    graph: Graph,
+    p: float | Tensor | None = None,
+    mu: float | Tensor | None = None,
+    *,
+    penalty: Penalty | None = None,
+) -> Tensor:
     r"""Regularised objective, Eq. 8, whose one minimiser p-Laplacian message passing looks for.
+
+    With a penalty that is not convex it may have several stationary points.
 
     .. math:: \mathcal{L}_p(f) = \mathcal{S}_p(f) + \mu \sum_i \|f(i) - x(i)\|^2
 
@@ -138,9 +163,11 @@ def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float |
         The candidate and the input it should stay near, of equal shape and type.
     graph : Graph
     p : float or Tensor of no dimension
-        At least 1.
+        At least 1. Short for ``penalty=plap.penalties.Power(p)``.
     mu : float or Tensor of no dimension
         Above 0.
+    penalty : Penalty
+        In place of p.
 
     Returns
     -------
@@ -158,7 +185,9 @@ def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float |
         raise InputError(
             f"x must have the shape and type of f, {list(f.shape)} {f.dtype}, not {list(x.shape)} {x.dtype}"
         )
-    return energy(f, graph, p) + _scalar("mu", mu, f) * (f - x).square().sum()
+    if mu is None:
+        raise InputError("mu must be a number, not None")
+    return energy(f, graph, p, penalty=penalty) + _scalar("mu", mu, f) * (f - x).square().sum()
 
 
 def log_norm(v: Tensor) -> Tensor:
@@ -204,6 +233,15 @@ def _variation_and_flux(f: Tensor, graph: Graph, p: Tensor) -> tuple[Tensor, Ten
     distance = log_norm(variation)
     exponent, keep = log_power(distance, distance > floor, p - 2)
     return variation, variation * torch.where(keep, torch.exp(exponent), 0)[:, None]
+
+
+def _edge_norms(f: Tensor, graph: Graph) -> Tensor:
+    """‖∇f‖ of every entry, with a gradient of 0 where the ends are equal up to rounding."""
+    receiver_end, source_end = _edge_ends(_columns(f), graph)
+    distance = log_norm(source_end - receiver_end)
+    with torch.no_grad():
+        apart = distance > log_rounding_floor(log_norm(receiver_end), log_norm(source_end))
+    return torch.where(apart, torch.exp(torch.where(apart, distance, 0)), 0)
 
 
 def _edge_ends(f: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:

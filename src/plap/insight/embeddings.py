@@ -33,7 +33,15 @@ def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
     with evaluating(module):
         if isinstance(module, PGNN):
             conv = module.conv
-            return propagate(module.embed(x), graph, conv.p, conv.mu, conv.K, omega=conv.omega, eps=conv.eps)
+            return propagate(
+                module.embed(x),
+                graph,
+                mu=conv.mu,
+                K=conv.K,
+                penalty=conv.penalty,
+                omega=conv.omega,
+                eps=conv.eps,
+            )
         if isinstance(module, GCN):
             A = adjacency_tensor(graph)
             return sparse_product(A, relu(graph_convolution(A, x, module.lin1)))

@@ -44,7 +44,9 @@ def pair_evidence(member: PGNN, x: Features, graph: Graph, pairs: Tensor) -> Ten
         state = start
         for steps in sorted({0, 1, 2, conv.K}):
             if steps > 0:
-                state = propagate(start, graph, conv.p, conv.mu, steps, omega=conv.omega, eps=conv.eps)
+                state = propagate(
+                    start, graph, mu=conv.mu, K=steps, penalty=conv.penalty, omega=conv.omega, eps=conv.eps
+                )
             direction = normalize(state)
             centred = direction - direction.mean(0)
             columns += [

@@ -9,6 +9,14 @@ import torch
 from torch import Tensor
 
 
+class IndefiniteError(Exception):
+    """H is not positive; ``so_far`` is the solution until this was noticed."""
+
+    def __init__(self, so_far: Tensor) -> None:
+        super().__init__("the matrix is not positive definite")
+        self.so_far = so_far
+
+
 def conjugate_gradients(
     product: Callable[[Tensor], Tensor], target: Tensor, metric: Tensor, tol: float, max_iter: int
 ) -> tuple[Tensor, float]:
@@ -17,7 +25,8 @@ def conjugate_gradients(
     Parameters
     ----------
     product : function
-        v → H v, with H symmetric and positive.
+        v → H v, with H symmetric. Raises IndefiniteError when it meets a direction along which H is not
+        positive.
     target : Tensor
         Where it is not finite, nothing is solved and the result is NaN.
     metric : Tensor
@@ -50,7 +59,10 @@ def conjugate_gradients(
         if float(rest.norm()) <= tol * size:
             break
         image = product(direction)
-        length = along / float((direction * image).sum())
+        curvature = float((direction * image).sum())
+        if curvature <= 0:
+            raise IndefiniteError(z)
+        length = along / curvature
         z.add_(direction, alpha=length)
         rest.sub_(image, alpha=length)
         scaled = rest / metric

@@ -14,7 +14,7 @@ class SolveInfo:
     residual: float
     """‖∇L(F)‖ / ‖∇L(X)‖ at the result."""
     objective: float
-    """L_p at the result, Eq. 8."""
+    """The objective at the result, Eq. 8."""
     history: tuple[float, ...]
     """What is minimised, at X and after every step; it never rises. For p < 2 it counts edge norms below eps
     by a parabola (Huber's rule) and so lies slightly above Eq. 8."""
@@ -25,3 +25,6 @@ class SolveInfo:
     for each product with the Hessian, and for p < 2 one to choose eps where none is given."""
     method: str
     """The method that was used, never "auto"."""
+    convex: bool = True
+    """Whether the penalty is convex, so that the result is the one minimiser. Otherwise it is a stationary
+    point below X, and there may be others."""

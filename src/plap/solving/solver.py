@@ -12,6 +12,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.penalties import Penalty, Power, check_weights, from_arguments
 from plap.solving.anderson import Anderson
 from plap.solving.descent import Method, descend
 from plap.solving.implicit import ImplicitFunction, Minimiser, refuse_transforms
@@ -34,10 +35,11 @@ METHODS: dict[str, Callable[[Problem, float], Method]] = {
 def solve(
     x: Tensor,
     graph: Graph,
-    p: float | Tensor,
-    mu: float | Tensor,
+    p: float | Tensor | None = None,
+    mu: float | Tensor | None = None,
     tol: float = 1e-6,
     *,
+    penalty: Penalty | None = None,
     method: MethodName = "auto",
     eps: float | None = None,
     max_iter: int = 5_000,
@@ -46,12 +48,16 @@ def solve(
 
     .. math:: F^* = \arg\min_F \; \mathcal{S}_p(F) + \mu \|F - X\|^2
 
+    With a penalty that is not convex (see :mod:`plap.penalties`) the objective may have several stationary
+    points; this is one to which the objective falls from x, and ``info.convex`` is False.
+
     Every method starts from x, and every step is halved until the objective falls. The work is done in
     float64 whatever the type of x.
 
-    F* is differentiable in x, in the edge weights, in mu and in p. Backward solves one linear system with the
-    Hessian of the objective, to ``tol`` as well, so nothing of the iteration is kept; derivatives are right
-    where it converged. Second derivatives are refused.
+    F* is differentiable in x, in the edge weights, in mu and in p or the penalty's parameter. Backward solves
+    one linear system with the Hessian of the objective, to ``tol`` as well, so nothing of the iteration is
+    kept; derivatives are right where it converged. They are refused where this Hessian is found to be
+    indefinite, which can happen with penalties that are not convex. Second derivatives are refused.
 
     Parameters
     ----------
@@ -59,10 +65,13 @@ def solve(
     graph : Graph
         On the same device as x.
     p : float or Tensor of no dimension, at least 1
+        Short for ``penalty=plap.penalties.Power(p)``.
     mu : float or Tensor of no dimension, positive
         For p ≠ 2 its meaning depends on the scale of x: F*(cx; mu) = c F*(x; mu c^(2−p)).
     tol : float, positive
         Stop where ‖∇L(F)‖ ≤ tol ‖∇L(X)‖.
+    penalty : Penalty
+        In place of p.
     method : {"auto", "lbfgs", "anderson", "jacobi", "newton-cg"}
         "jacobi" is the paper's iteration, Eq. 11-13, damped by 1/(p−1) for p > 2. "anderson" accelerates it
         by its last eight steps, and "lbfgs" takes it as the first step of a quasi-Newton method that learns
@@ -70,8 +79,9 @@ def solve(
         "auto" is "lbfgs": it takes the fewest walks over the edges for p ≤ 1.5, where they are many; for
         p ≥ 2 "anderson" takes up to a tenth fewer, but its steps cost more besides.
     eps : float, optional
-        For p < 2, the edge norm below which the energy is a parabola. By default a thousandth of the median
-        edge norm of x over the edges where it is not 0. It counts as a constant in derivatives.
+        For p < 2, and other penalties whose weights are unbounded at 0, the edge norm below which the energy
+        is a parabola. By default a thousandth of the median edge norm of x over the edges where it is not 0.
+        It counts as a constant in derivatives.
     max_iter : int
         Steps after which to give up; ``info.converged`` is False then.
 
@@ -99,20 +109,26 @@ def solve(
     >>> mu.grad
     tensor(0.2500)
     """
-    refuse_transforms(x, p, mu)
-    _check(x, graph, p, mu, max_iter, method)
+    weighing = from_arguments(p, penalty)
+    if mu is None:
+        raise InputError("mu must be a number, not None")
+    named = weighing.parameter_name, weighing.parameter
+    refuse_transforms(x, weighing.parameter, mu)
+    _check(x, graph, (named, ("mu", mu)), max_iter, method)
     name = "lbfgs" if method == "auto" else method
-    exponent, strength, tol = _number("p", p, least=1.0), _number("mu", mu), _number("tol", tol)
+    value, strength, tol = _number(*named, least=weighing.least), _number("mu", mu), _number("tol", tol)
+    check_weights(weighing, x)
     eps = None if eps is None else _number("eps", eps)
     if x.numel() == 0:
-        return x.clone(), SolveInfo(0, 0.0, 0.0, (0.0,), True, 0, name)
-    scale = _unit(x)
+        return x.clone(), SolveInfo(0, 0.0, 0.0, (0.0,), True, 0, name, weighing.convex)
+    is_power = isinstance(weighing, Power)
+    scale = _unit(x) if is_power else 1.0
     with torch.no_grad():
-        unit_mu = min(max(strength * _power(scale, 2 - exponent), 1e-280), 1e280)
+        unit_mu = min(max(strength * _power(scale, 2 - value), 1e-280), 1e280) if is_power else strength
         X = x.detach().double().reshape(graph.num_nodes, -1) / scale
-        problem = Problem(X, graph, exponent, unit_mu, None if eps is None else eps / scale)
+        problem = Problem(X, graph, weighing.at(value), unit_mu, None if eps is None else eps / scale)
         point, history, residual = descend(problem, METHODS[name](problem, tol), tol, max_iter)
-    unit = _power(scale, exponent)
+    unit = _power(scale, value) if is_power else 1.0
     info = SolveInfo(
         iterations=len(history) - 1,
         residual=residual,
@@ -121,9 +137,10 @@ def solve(
         converged=residual <= tol,
         edge_passes=problem.edge_passes,
         method=name,
+        convex=weighing.convex,
     )
     at = Minimiser(problem, graph, point, scale, tol, max_iter)
-    y: Tensor = ImplicitFunction.apply(x, graph.weight, p, mu, at)  # type: ignore[no-untyped-call]
+    y: Tensor = ImplicitFunction.apply(x, graph.weight, weighing.parameter, mu, at)  # type: ignore[no-untyped-call]
     return y, info
 
 
@@ -142,7 +159,7 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _check(
-    x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, max_iter: int, method: str
+    x: Tensor, graph: Graph, parameters: tuple[tuple[str, float | Tensor], ...], max_iter: int, method: str
 ) -> None:
     """Refuse what has no meaning, naming the argument."""
     if not isinstance(graph, Graph):
@@ -157,7 +174,7 @@ def _check(
         raise InputError(f"x must have shape [{n}] or [{n}, C], a row for each node, not {list(x.shape)}")
     if x.device != graph.device:
         raise InputError(f"x is on {x.device} but graph is on {graph.device}")
-    for name, value in (("p", p), ("mu", mu)):
+    for name, value in parameters:
         if isinstance(value, Tensor) and value.device != x.device:
             raise InputError(f"{name} is on {value.device} but x is on {x.device}")
     if not bool(torch.isfinite(x).all()):
