@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch import Tensor
 import plap
 import textbook
 from graphs import power_law
+from plap.penalties import BUILT_IN, Penalty, Power
 from timing import interleaved, threads
 
 SMALL = (13_752, 490_000)
@@ -64,6 +66,45 @@ def _speed_row(graph: plap.Graph, channels: int, p: float, count: int, rounds: i
         "textbook_over_fused": both["textbook"] / both["fused"],
         "fused_forward_over_sparse": forward["fused"] / forward["sparse"],
     }
+
+
+def penalties(rounds: int = 15) -> list[dict[str, Any]]:
+    """Every built-in penalty against Power(1.5), forward and with backward, in turn; γ = median edge norm."""
+    graph = power_law(*SMALL)
+    rows = []
+    for channels in (16, 64):
+        x = torch.randn(graph.num_nodes, channels, generator=torch.Generator().manual_seed(0))
+        gamma = float(plap.gradient(x, graph).norm(dim=1).median())
+        candidates = {kind.__name__: kind(1.5 if kind is Power else gamma) for kind in BUILT_IN}
+        leaf = x.clone().requires_grad_()
+        with threads(1):
+            forward = interleaved(
+                {name: partial(_forward, x, graph, penalty) for name, penalty in candidates.items()}, rounds
+            )
+            both = interleaved(
+                {name: partial(_both, leaf, graph, penalty) for name, penalty in candidates.items()}, rounds
+            )
+        rows += [
+            {
+                "channels": channels,
+                "penalty": repr(penalty),
+                "forward_ms": 1e3 * forward[name],
+                "both_ms": 1e3 * both[name],
+                "forward_over_power": forward[name] / forward["Power"],
+                "both_over_power": both[name] / both["Power"],
+            }
+            for name, penalty in candidates.items()
+        ]
+    return rows
+
+
+def _forward(x: Tensor, graph: plap.Graph, penalty: Penalty) -> Tensor:
+    return plap.propagate(x, graph, penalty=penalty, mu=MU, K=K)
+
+
+def _both(leaf: Tensor, graph: plap.Graph, penalty: Penalty) -> None:
+    leaf.grad = None
+    _forward(leaf, graph, penalty).sum().backward()
 
 
 def as_sparse(graph: plap.Graph) -> Tensor:
@@ -144,6 +185,7 @@ def run(*, with_large: bool, root: str | None) -> dict[str, Any]:
         "torch": torch.__version__,
         "start_up": start_up(),
         "speed": speed(),
+        "penalties": penalties(),
         "memory": memory(),
         "epochs": epochs.measure(root),
     }

@@ -13,6 +13,7 @@ from torch import Tensor
 
 import plap
 from graphs import power_law
+from plap.penalties import Power
 from plap.solving.problem import Problem
 from plap.solving.solver import METHODS
 from timing import interleaved
@@ -109,7 +110,7 @@ def edge_pass(rounds: int = 7) -> dict[str, float]:
     """Time of a gradient, and of a product with the Hessian, in steps of ``plap.propagate`` in float64."""
     graph = power_law(13_752, 490_000)
     x = _features(graph, 0) / 10
-    problem = Problem(x, graph, 1.5, 0.1, 1e-3)
+    problem = Problem(x, graph, Power(1.5), 0.1, 1e-3)
     times = interleaved(
         {
             "gradient": lambda: problem.at(x),

@@ -33,14 +33,14 @@ def x(graph: plap.Graph) -> Tensor:
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
-        ({"p": 0.9}, "p must be at least 1"),
-        ({"p": float("nan")}, "p must be at least 1"),
-        ({"p": "2"}, "p must be a number"),
+        ({"p": 0.9}, "p must be a finite number of at least 1"),
+        ({"p": float("nan")}, "p must be a finite number of at least 1"),
+        ({"p": "2"}, "p must be a finite number"),
         ({"p": torch.tensor([1.0, 2.0])}, r"p must be a number or have shape \[1\]"),
-        ({"p": torch.tensor(0.5)}, "p must be at least 1 and finite, not 0.5"),
-        ({"mu": 0.0}, "mu must be positive"),
-        ({"mu": -1.0}, "mu must be positive"),
-        ({"mu": float("inf")}, "mu must be positive and finite"),
+        ({"p": torch.tensor(0.5)}, "p must be a finite number of at least 1, not 0.5"),
+        ({"mu": 0.0}, "mu must be a positive finite number"),
+        ({"mu": -1.0}, "mu must be a positive finite number"),
+        ({"mu": float("inf")}, "mu must be a positive finite number"),
         ({"K": 0}, "K must be an integer of 1 or more"),
         ({"K": 2.5}, "K must be an integer"),
         ({"K": True}, "K must be an integer"),
@@ -183,7 +183,22 @@ def test_opcheck(graph: plap.Graph, every: int) -> None:
     p = torch.tensor([1.5, 2.0], dtype=torch.float64, requires_grad=keep)
     mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
     weight = graph.weight.clone().requires_grad_(keep)
-    arguments = (x, graph.indptr, graph.indices, weight, graph.degree, p, mu, 3, 0.9, 0.0, every)
+    arguments = (
+        x,
+        graph.indptr,
+        graph.indices,
+        weight,
+        graph.degree,
+        p,
+        mu,
+        3,
+        0.9,
+        0.0,
+        every,
+        "power",
+        1.0,
+        False,
+    )
     torch.library.opcheck(operator.fused_forward, arguments)
 
 

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from plap import data
+from plap import data, penalties
 from plap.calculus import divergence, energy, gradient, objective, p_laplacian
 from plap.errors import InputError
 from plap.footprint import MemoryNeeded, memory_needed
@@ -43,6 +43,7 @@ __all__ = [
     "objective",
     "p_laplacian",
     "parts",
+    "penalties",
     "propagate",
     "reproduce",
     "solve",

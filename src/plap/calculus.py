@@ -10,6 +10,7 @@ from torch import Tensor
 from plap.checks import check_number
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.penalties import Penalty, Power, check_parameter, from_arguments
 
 
 def gradient(f: Tensor, graph: Graph) -> Tensor:
@@ -102,17 +103,23 @@ def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     return -0.5 * divergence(flux.reshape(variation.shape[0], *f.shape[1:]), graph)
 
 
-def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
+def energy(
+    f: Tensor, graph: Graph, p: float | Tensor | None = None, *, penalty: Penalty | None = None
+) -> Tensor:
     r"""p-Dirichlet energy, Eq. 2, whose derivative is p Δ_p f (Eq. 7); also ⟨f, Δ_p f⟩.
 
     .. math:: \mathcal{S}_p(f) = \tfrac12 \sum_{ij} \|(\nabla f)([i,j])\|^p
+
+    With another penalty, ρ(‖∇f‖) takes the place of ‖∇f‖^p.
 
     Parameters
     ----------
     f : Tensor, shape [N] or [N, C]
     graph : Graph
     p : float or 0-dimensional Tensor
-        At least 1.
+        At least 1. Short for ``penalty=plap.penalties.Power(p)``.
+    penalty : Penalty
+        Instead of p.
 
     Returns
     -------
@@ -123,15 +130,32 @@ def energy(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     >>> edge = Graph.from_edges([(0, 1)])
     >>> energy(torch.tensor([1.0, 3.0]), edge, p=3)
     tensor(8.)
+    >>> from plap.penalties import MCP
+    >>> energy(torch.tensor([1.0, 3.0]), edge, penalty=MCP(1.5))
+    tensor(0.7500)
     """
     _check_function("f", f, graph.num_nodes, "num_nodes")
-    check_number("p", p, least=1)
-    variation, flux = _variation_and_flux(f, graph, _scalar(p, f))
-    return 0.5 * (flux * variation).sum()
+    weighing = from_arguments(p, penalty)
+    check_parameter(weighing)
+    parameter = _scalar(weighing.parameter, f)
+    if isinstance(weighing, Power):
+        variation, flux = _variation_and_flux(f, graph, parameter)
+        return 0.5 * (flux * variation).sum()
+    return 0.5 * weighing.at(parameter).rho(_edge_norms(f, graph)).sum()
 
 
-def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor) -> Tensor:
+def objective(
+    f: Tensor,
+    x: Tensor,
+    graph: Graph,
+    p: float | Tensor | None = None,
+    mu: float | Tensor | None = None,
+    *,
+    penalty: Penalty | None = None,
+) -> Tensor:
     r"""Regularised objective, Eq. 8, whose unique minimiser p-Laplacian message passing approaches.
+
+    With a penalty that is not convex it may have several stationary points.
 
     .. math:: \mathcal{L}_p(f) = \mathcal{S}_p(f) + \mu \sum_i \|f(i) - x(i)\|^2
 
@@ -141,9 +165,11 @@ def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float |
         The candidate and the input it should stay close to, of equal shape and type.
     graph : Graph
     p : float or 0-dimensional Tensor
-        At least 1.
+        At least 1. Short for ``penalty=plap.penalties.Power(p)``.
     mu : float or 0-dimensional Tensor
         Positive.
+    penalty : Penalty
+        Instead of p.
 
     Returns
     -------
@@ -162,7 +188,7 @@ def objective(f: Tensor, x: Tensor, graph: Graph, p: float | Tensor, mu: float |
             f"x must have the shape and type of f, {list(f.shape)} {f.dtype}, not {list(x.shape)} {x.dtype}"
         )
     check_number("mu", mu, above=0)
-    return energy(f, graph, p) + _scalar(mu, f) * (f - x).square().sum()
+    return energy(f, graph, p, penalty=penalty) + _scalar(mu, f) * (f - x).square().sum()
 
 
 def over_root_degree(f: Tensor, graph: Graph) -> Tensor:
@@ -248,6 +274,15 @@ def _variation_and_flux(f: Tensor, graph: Graph, p: Tensor) -> tuple[Tensor, Ten
     return variation, variation * torch.where(keep, torch.exp(exponent), 0)[:, None]
 
 
+def _edge_norms(f: Tensor, graph: Graph) -> Tensor:
+    """‖∇f‖ of every entry, with a gradient of 0 where the ends are equal up to rounding."""
+    receiver_end, source_end = _edge_ends(_columns(f), graph)
+    distance = log_norm(source_end - receiver_end)
+    with torch.no_grad():
+        apart = distance > log_rounding_floor(log_norm(receiver_end), log_norm(source_end))
+    return torch.where(apart, torch.exp(torch.where(apart, distance, 0)), 0)
+
+
 def _edge_ends(f: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
     """sqrt(W_ij/D_i) f(i) and sqrt(W_ij/D_j) f(j) of every entry (i, j)."""
     scaled = over_root_degree(f, graph)
@@ -278,5 +313,5 @@ def _check_function(name: str, f: Tensor, rows: int, meaning: str) -> None:
         raise InputError(f"{name}{at} = {float(f[tuple(at)])} is not a finite number")
 
 
-def _scalar(value: float | Tensor, like: Tensor) -> Tensor:
+def _scalar(value: float | Tensor | None, like: Tensor) -> Tensor:
     return torch.as_tensor(value, dtype=like.dtype, device=like.device)

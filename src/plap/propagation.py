@@ -15,33 +15,37 @@ from plap.kernels import registry
 from plap.kernels.backend import Backend, Variant
 from plap.kernels.torch.backend import aggregation_weights as torch_aggregation_weights
 from plap.memory import MemoryBudget, parse_budget
+from plap.penalties import Penalty, Power, check_in_range, check_weights, from_arguments
 
 
 def propagate(
     x: Tensor,
     graph: Graph,
-    p: float | Tensor,
-    mu: float | Tensor,
+    p: float | Tensor | None = None,
+    mu: float | Tensor | None = None,
     K: int = 4,
     *,
+    penalty: Penalty | None = None,
+    detach_weights: bool = False,
     omega: float = 1.0,
     eps: float | None = None,
     variant: Variant = "paper",
     backend: str | Backend = "auto",
     memory_budget: MemoryBudget = None,
 ) -> Tensor:
-    r"""Take K steps of p-Laplacian message passing from F(0) = x (Eq. 11-13).
+    r"""Take K steps of p-Laplacian message passing from F(0) = x (Eq. 11-13), or of another penalty's.
 
     .. math::
         F_i^{(k+1)} = \alpha_i \sum_j \frac{M_{ij}}{\sqrt{D_i D_j}} F_j^{(k)} + \beta_i X_i, \qquad
         M_{ij} = W_{ij} \Big\| \sqrt{\tfrac{W_{ij}}{D_i}} F_i - \sqrt{\tfrac{W_{ij}}{D_j}} F_j \Big\|^{p-2},
 
     with :math:`\alpha_i = 1 / (\sum_j M_{ij} / D_i + 2\mu/p)` and :math:`\beta_i = 2\mu\alpha_i/p`. A node
-    without edges keeps its input. For p = 2 this is the linear recursion of Eq. 10.
+    without edges keeps its input. For p = 2 this is the linear recursion of Eq. 10. With another penalty
+    (:mod:`plap.penalties`), M_ij = W_ij ψ(‖∇F‖²) and 2μ/c stands for 2μ/p.
 
-    The result is differentiable in x, in the edge weights, in mu and in p, and its gradients are finite also
-    where neighbours are equal. For p ≠ 2 the meaning of mu depends on the scale of the features:
-    F(cx; mu) = c F(x; mu c^(2−p)).
+    The result is differentiable in x, in the edge weights, in mu and in p or the penalty's parameter, and its
+    gradients are finite also where neighbours are equal. For p ≠ 2 the meaning of mu depends on the scale of
+    the features: F(cx; mu) = c F(x; mu c^(2−p)). That of a penalty's gamma always does.
 
     Parameters
     ----------
@@ -50,15 +54,20 @@ def propagate(
     graph : Graph
         On the same device as x.
     p : float or Tensor, at least 1
-        A number, or for R runs a tensor of shape [R].
+        A number, or for R runs a tensor of shape [R]. Short for ``penalty=plap.penalties.Power(p)``.
     mu : float or Tensor, positive
-        How strongly the result is held to x; a number, or a tensor of shape [R].
+        How strongly the result is tied to x; a number, or a tensor of shape [R].
     K : int, at least 1
+    penalty : Penalty
+        How an edge is weighed by its length, in place of p; its parameter may be a tensor of shape [R] too.
+    detach_weights : bool
+        Treat ψ(‖∇F‖²) as a constant in the backward pass: cheaper, and what published robust models do.
     omega : float in (0, 2)
         Damping: F ← (1 − omega) F + omega F'. The paper has 1.
     eps : float, optional
         By default two rows that are equal up to rounding do not interact (M_ij = 0, the paper's rule). With
         ``eps`` the edge norm counts as at least eps instead, for p ≤ 2: M_ij = W_ij max(‖∇F‖, eps)^(p−2).
+        The same holds for other penalties whose weights grow beyond bounds at 0; the rest ignore it.
     variant : {"paper", "published"}
         "published" takes α of the sending node and doubles β as the code of 2022 did; only to compare with
         its numbers.
@@ -85,17 +94,35 @@ def propagate(
     >>> x = torch.tensor([[1.0], [3.0], [5.0]])
     >>> plap.propagate(x, g, p=2, mu=1, K=1)
     tensor([[2.], [2.], [5.]])
+
+    The minimax concave penalty ignores an edge that is longer than gamma.
+
+    >>> plap.propagate(x, g, penalty=plap.penalties.MCP(1.5), mu=1, K=1)
+    tensor([[1.], [3.], [5.]])
     """
-    settings = _check(x, graph, p, mu, K, omega, eps, variant)
+    settings = _check(x, graph, from_arguments(p, penalty), mu, K, omega, eps, variant)
+    if settings.unusual and variant == "published":
+        raise InputError(f"variant 'published' is defined for powers only, not for penalty {penalty!r}")
     budget = parse_budget(memory_budget)
-    chosen = registry.choose(backend, x.device, x.dtype, variant, bounded=budget is not None)
+    chosen = registry.choose(
+        backend, x.device, x.dtype, variant, penalty=settings.unusual, bounded=budget is not None
+    )
     runs = x if x.ndim == 3 else x.unsqueeze(0)
-    result = chosen.propagate(runs, graph, *settings, omega, eps, variant=variant, budget=budget)
+    result = chosen.propagate(
+        runs, graph, settings.penalty, settings.mu, settings.K, omega, eps, detach_weights=detach_weights,
+        variant=variant, budget=budget,
+    )  # fmt: skip
     return result if x.ndim == 3 else result.squeeze(0)
 
 
 def aggregation_weights(
-    x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, *, eps: float | None = None
+    x: Tensor,
+    graph: Graph,
+    p: float | Tensor | None = None,
+    mu: float | Tensor | None = None,
+    *,
+    penalty: Penalty | None = None,
+    eps: float | None = None,
 ) -> Tensor:
     """α D^-1/2 M D^-1/2 of the step that starts from x: how much each stored entry counts.
 
@@ -111,23 +138,29 @@ def aggregation_weights(
     >>> plap.aggregation_weights(torch.tensor([[1.0], [3.0]]), g, p=2, mu=1)
     tensor([0.5000, 0.5000])
     """
-    settings = _check(x, graph, p, mu, 1, 1.0, eps, "paper")
+    settings = _check(x, graph, from_arguments(p, penalty), mu, 1, 1.0, eps, "paper")
     runs = x if x.ndim == 3 else x.unsqueeze(0)
-    weights = torch_aggregation_weights(runs, graph, settings.p, settings.mu, eps)
+    weights = torch_aggregation_weights(runs, graph, settings.penalty, settings.mu, eps)
     return weights if x.ndim == 3 else weights.squeeze(0)
 
 
 class _Settings(NamedTuple):
-    p: Tensor
+    penalty: Penalty
+    """With its parameter as [R]."""
     mu: Tensor
     K: int
 
+    @property
+    def unusual(self) -> Penalty | None:
+        """The penalty, unless it is a power, which every backend has."""
+        return None if isinstance(self.penalty, Power) else self.penalty
+
 
 def _check(
-    x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, K: int, omega: float, eps: float | None,
-    variant: str,
+    x: Tensor, graph: Graph, penalty: Penalty, mu: float | Tensor | None, K: int, omega: float,
+    eps: float | None, variant: str,
 ) -> _Settings:  # fmt: skip
-    """Refuse what has no meaning, naming the argument; p and mu come back as one number per run."""
+    """Refuse what has no meaning, naming the argument; the parameters come back as one number per run."""
     if not isinstance(graph, Graph):
         raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
     if not isinstance(x, Tensor) or x.layout != torch.strided:
@@ -153,16 +186,17 @@ def _check(
         where = (~torch.isfinite(x)).nonzero()[0].tolist()
         raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
     runs = x.shape[0] if x.ndim == 3 else 1
-    return _Settings(_per_run("p", p, runs, x, least=1.0), _per_run("mu", mu, runs, x, least=None), int(K))
+    parameter = _per_run(penalty.parameter_name, penalty.parameter, runs, x, penalty.least)
+    if not torch.compiler.is_compiling() and not _in_transform(parameter):
+        check_weights(penalty, x)
+    return _Settings(penalty.at(parameter), _per_run("mu", mu, runs, x, least=None), int(K))
 
 
-def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: float | None) -> Tensor:
+def _per_run(name: str, value: float | Tensor | None, runs: int, x: Tensor, least: float | None) -> Tensor:
     """``value`` as a tensor of shape [runs]: at least ``least``, or positive where ``least`` is None."""
     if not isinstance(value, Tensor):
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise InputError(f"{name} must be a number or a tensor, not {value!r}")
-        _check_number(name, float(value), least)
-        return torch.full((runs,), float(value), dtype=torch.float64, device=x.device)
+        number = check_in_range(name, value, least)
+        return torch.full((runs,), float(number), dtype=torch.float64, device=x.device)
     if value.device != x.device:
         raise InputError(f"{name} is on {value.device} but x is on {x.device}")
     if value.ndim > 1 or (value.ndim == 1 and value.shape[0] not in (1, runs)):
@@ -171,15 +205,8 @@ def _per_run(name: str, value: float | Tensor, runs: int, x: Tensor, least: floa
         value = value.double()
     if not torch.compiler.is_compiling() and not _in_transform(value):
         for number in value.detach().reshape(-1).tolist():
-            _check_number(name, number, least)
+            check_in_range(name, number, least)
     return value.reshape(-1).expand(runs)
-
-
-def _check_number(name: str, value: float, least: float | None) -> None:
-    # comparisons only, because a number that torch.compile traces offers nothing else
-    if not (value > 0 if least is None else least <= value) or not value < math.inf:
-        wanted = "positive and finite" if least is None else f"at least {least:g} and finite"
-        raise InputError(f"{name} must be {wanted}, not {value:g}")
 
 
 def _all_finite(x: Tensor) -> bool:

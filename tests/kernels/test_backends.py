@@ -17,6 +17,7 @@ from plap.graph import Graph
 from plap.kernels import dense, registry
 from plap.kernels.backend import Backend
 from plap.kernels.dense import DENSE
+from plap.penalties import Power
 from problems import DEGENERATE, FIXTURE, FIXTURE_MU, GENERIC, P_VALUES, PROBLEMS, Problem
 
 BACKENDS = {backend.name: backend for backend in registry.BACKENDS if backend is not DENSE}
@@ -33,7 +34,7 @@ def numbers(*values: float) -> Tensor:
 def one_run(
     backend: Backend, problem: Problem, p: float, mu: float, K: int, eps: float | None = None
 ) -> Tensor:
-    return backend.propagate(problem.x[None], problem.graph, numbers(p), numbers(mu), K, 1.0, eps)[0]
+    return backend.propagate(problem.x[None], problem.graph, Power(numbers(p)), numbers(mu), K, 1.0, eps)[0]
 
 
 def with_gradients(
@@ -43,7 +44,9 @@ def with_gradients(
     x = torch.stack([problem.x * (1 + run) for run in range(len(p))]).requires_grad_()
     weight = problem.graph.weight.clone().requires_grad_()
     p, mu = p.clone().requires_grad_(), mu.clone().requires_grad_()
-    result = backend.propagate(x, problems.per_entry_weight(problem.graph, weight), p, mu, K, omega, eps)
+    result = backend.propagate(
+        x, problems.per_entry_weight(problem.graph, weight), Power(p), mu, K, omega, eps
+    )
     cotangent = problems.features(result.numel(), 1, seed=5).reshape(result.shape)
     return [result.detach(), *torch.autograd.grad(result, [x, weight, p, mu], cotangent)]
 
@@ -55,7 +58,7 @@ def test_fixture(backend: Backend, p: float) -> None:
     x = problem.x[None].requires_grad_()
     weight = problem.graph.weight.clone().requires_grad_()
     p_tensor, mu = numbers(p).requires_grad_(), numbers(FIXTURE_MU).requires_grad_()
-    F1 = backend.propagate(x, problems.per_entry_weight(problem.graph, weight), p_tensor, mu, 1)
+    F1 = backend.propagate(x, problems.per_entry_weight(problem.graph, weight), Power(p_tensor), mu, 1)
     dx, dw, dp, dmu = torch.autograd.grad(F1, [x, weight, p_tensor, mu], problems.fixture_cotangent()[None])
 
     torch.testing.assert_close(F1[0].detach(), problems.rows(expected.F1), rtol=0, atol=1e-10)
@@ -93,7 +96,7 @@ def test_agrees_with_the_dense_oracle(backend: Backend, name: str, omega: float,
 def test_float32_agrees_with_the_dense_oracle(backend: Backend, p: float) -> None:
     problem = GENERIC["random"]()
     result = backend.propagate(
-        problem.x[None].float(), problem.graph, torch.tensor([p]), torch.tensor([0.1]), 4
+        problem.x[None].float(), problem.graph, Power(torch.tensor([p])), torch.tensor([0.1]), 4
     )
     assert result.dtype == torch.float32
     expected = one_run(DENSE, problem, p, 0.1, K=4)
@@ -106,7 +109,7 @@ def test_gradcheck(backend: Backend, p: float) -> None:
     graph = problems.random_graph(5, 0.6, seed=2)
 
     def run(x: Tensor, weight: Tensor, mu: Tensor, p: Tensor) -> Tensor:
-        return backend.propagate(x, problems.per_entry_weight(graph, weight), p, mu, 2)
+        return backend.propagate(x, problems.per_entry_weight(graph, weight), Power(p), mu, 2)
 
     inputs = (
         problems.features(10, 2).reshape(2, 5, 2).requires_grad_(),
@@ -219,7 +222,7 @@ def test_rows_equal_but_for_rounding_are_cut_like_equal_rows(backend: Backend, p
 def test_runs_are_independent(backend: Backend, make: Callable[[], Problem], p: float) -> None:
     problem = make()
     x = torch.stack([problem.x, 2 * problem.x, problem.x.flip(0)])
-    together = backend.propagate(x, problem.graph, numbers(p, 2.0, 3.5), numbers(0.1, 0.5, 2.0), 2)
+    together = backend.propagate(x, problem.graph, Power(numbers(p, 2.0, 3.5)), numbers(0.1, 0.5, 2.0), 2)
     for run, (p_run, mu_run) in enumerate([(p, 0.1), (2.0, 0.5), (3.5, 2.0)]):
         alone = one_run(backend, Problem(problem.graph, x[run]), p_run, mu_run, K=2)
         torch.testing.assert_close(together[run], alone)
@@ -241,7 +244,7 @@ def test_values_and_gradients_are_finite_in_float32(
     weight = problem.graph.weight.float().requires_grad_()
     p_tensor, mu_tensor = torch.tensor([p], requires_grad=True), torch.tensor([mu], requires_grad=True)
     result = backend.propagate(
-        x, problems.per_entry_weight(problem.graph, weight), p_tensor, mu_tensor, K, 1.0, eps
+        x, problems.per_entry_weight(problem.graph, weight), Power(p_tensor), mu_tensor, K, 1.0, eps
     )
     assert torch.isfinite(result).all()
     slopes = torch.autograd.grad(result.mean(), [x, weight, p_tensor, mu_tensor])

@@ -8,6 +8,7 @@ from torch import Tensor
 
 import problems
 from plap.kernels import dense
+from plap.penalties import Power
 from problems import FIXTURE, FIXTURE_MU, P_VALUES
 
 
@@ -19,7 +20,7 @@ def test_one_step_of_the_fixture_with_every_gradient(p: float) -> None:
     p_tensor = torch.tensor(p, dtype=torch.float64, requires_grad=True)
     mu = torch.tensor(FIXTURE_MU, dtype=torch.float64, requires_grad=True)
     W = dense.weight_matrix(problems.per_entry_weight(problem.graph, weight), torch.float64)
-    F1 = dense.step(F, X, W, p_tensor, mu)
+    F1 = dense.step(F, X, W, Power(p_tensor), mu)
     slopes = torch.autograd.grad(F1, [F, X, weight, p_tensor, mu], problems.fixture_cotangent())
     F_grad, X_grad, w_grad, p_grad, mu_grad = slopes
 
@@ -39,7 +40,7 @@ def test_one_step_of_the_fixture_with_every_gradient(p: float) -> None:
 def test_the_fixture_minimiser_is_a_fixed_point(p: float) -> None:
     problem, minimiser = problems.fixture(), problems.rows(FIXTURE[p].F_star)
     W = dense.weight_matrix(problem.graph, torch.float64)
-    stepped = dense.step(minimiser, problem.x, W, torch.tensor(p), torch.tensor(FIXTURE_MU).double())
+    stepped = dense.step(minimiser, problem.x, W, Power(p), torch.tensor(FIXTURE_MU).double())
     torch.testing.assert_close(stepped, minimiser, rtol=0, atol=1e-8)
 
 
@@ -49,7 +50,7 @@ def test_gradcheck_and_gradgradcheck(p: float, eps: float | None) -> None:
     graph = problems.random_graph(5, 0.6, seed=2)
 
     def run(x: Tensor, weight: Tensor, mu: Tensor, p: Tensor) -> Tensor:
-        return dense.DENSE.propagate(x, problems.per_entry_weight(graph, weight), p, mu, 2, 1.0, eps)
+        return dense.DENSE.propagate(x, problems.per_entry_weight(graph, weight), Power(p), mu, 2, 1.0, eps)
 
     inputs = (
         problems.features(5, 2).unsqueeze(0).requires_grad_(),

@@ -19,6 +19,7 @@ from plap.kernels.dense import DENSE, Dense
 from plap.kernels.fused.backend import FUSED
 from plap.kernels.registry import choose, propagate_unchecked
 from plap.kernels.torch.backend import TORCH
+from plap.penalties import Power
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -84,7 +85,7 @@ def test_another_device_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problems.fixture()
     p, mu = torch.tensor([1.5], dtype=torch.float64), torch.tensor([0.1], dtype=torch.float64)
     result = propagate_unchecked(problem.x[None], problem.graph, p, mu, 3)
-    assert result.equal(DENSE.propagate(problem.x[None], problem.graph, p, mu, 3))
+    assert result.equal(DENSE.propagate(problem.x[None], problem.graph, Power(p), mu, 3))
     assert plap.memory_needed(10, 20, 3, device="cuda").usual == 12345
     assert plap.propagate(problem.x, problem.graph, 1.5, 0.1, 3).equal(result[0])
 
@@ -112,3 +113,13 @@ def test_the_worked_example_is_a_backend() -> None:
                 slopes.append((result, *torch.autograd.grad(result.square().sum(), x)))
             for got, wanted in zip(*slopes, strict=True):
                 torch.testing.assert_close(got, wanted)
+
+
+def test_the_worked_example_is_a_penalty() -> None:
+    names: dict[str, Any] = {}
+    for block in section("Add a penalty"):
+        exec(block, names)
+    assert names["gamma"].grad.abs() > 1e-3
+    assert names["info"].converged
+    assert not names["info"].convex
+    assert FUSED.refuses(names["penalty"]) is None

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import scipy.sparse
@@ -158,3 +159,34 @@ def test_runs_on_the_device_it_is_on(x: Tensor) -> None:
     model(x.to("meta"), graph).sum().backward()
     slopes = [parameter.grad for parameter in model.parameters()]
     assert [None if slope is None else slope.device.type for slope in slopes] == ["meta"] * 6
+
+
+def test_takes_a_penalty_and_learns_its_parameter() -> None:
+    graph = problems.random_graph(12, 0.4, seed=1)
+    x = problems.features(12, 3).float()
+    conv = plap.nn.PLaplacianConv(3, 2, penalty=plap.penalties.MCP(1.5), mu=0.2, K=3, learn_gamma=True)
+    assert repr(conv) == "PLaplacianConv(3, 2, penalty=MCP(gamma=1.5) learned, mu=0.2, K=3)"
+    out, (_, weights) = conv(x, graph, return_aggregation_weights=True)
+    expected = plap.propagate(x, graph, penalty=plap.penalties.MCP(1.5), mu=0.2, K=3)
+    torch.testing.assert_close(out, conv.lin(expected))
+    assert weights.shape == (graph.num_entries,)
+    out.square().sum().backward()
+    slopes = {name: parameter.grad for name, parameter in conv.named_parameters()}
+    assert slopes["_raw_gamma"] is not None
+    assert slopes["_raw_gamma"].abs() > 1e-6
+    model = plap.nn.PGNN(3, 4, 2, penalty=plap.penalties.Huber(0.5), mu=0.2, detach_weights=True)
+    model(x, graph).sum().backward()
+    assert "penalty=Huber(gamma=0.5)" in repr(model)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"penalty": plap.penalties.MCP(1.0), "learn_p": True}, "learn_p needs the power penalty"),
+        ({"learn_gamma": True}, "learn_gamma needs penalty"),
+        ({"penalty": "mcp"}, "penalty must be a penalty of a number"),
+    ],
+)
+def test_refuses_penalties_that_do_not_fit(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(plap.InputError, match=sentence):
+        plap.nn.PLaplacianConv(3, 2, **options)

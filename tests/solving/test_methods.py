@@ -9,6 +9,7 @@ import torch
 
 import plap
 import problems
+from plap.penalties import Power
 from plap.solving import newton_cg
 from plap.solving.descent import ROUNDING, descend
 from plap.solving.problem import Problem
@@ -75,7 +76,7 @@ def test_the_stronger_descent_theorem(p: float, mu: float) -> None:
     """L(F') ≤ L(F) − mu ‖F' − F‖² for every mu > 0 and 1 ≤ p ≤ 2, with the clamp and its own energy."""
     for seed in range(3):
         graph = problems.random_graph(20, 0.3, seed=seed)
-        problem = Problem(problems.features(20, 2, seed=seed), graph, p, mu, None)
+        problem = Problem(problems.features(20, 2, seed=seed), graph, Power(p), mu, None)
         here = problem.at(problem.X)
         for _ in range(20):
             there = problem.at(here.F - here.gradient / here.metric)
@@ -130,7 +131,9 @@ class Uphill:
 def test_the_guard_falls_back_on_the_paper_s_step() -> None:
     given = problems.fixture()
     method = Uphill()
-    point, history, residual = descend(Problem(given.x, given.graph, 1.5, 1.0, 1e-3), method, 1e-9, 500)
+    point, history, residual = descend(
+        Problem(given.x, given.graph, Power(1.5), 1.0, 1e-3), method, 1e-9, 500
+    )
     assert residual <= 1e-9
     assert method.forgot == len(history) - 1
     expected, _ = plap.solve(given.x, given.graph, 1.5, 1.0, tol=1e-11)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 import plap
 import problems
+from plap.penalties import Power
 from plap.solving import incidence
 from plap.solving.problem import Problem
 
@@ -49,7 +50,7 @@ def nearby(problem: problems.Problem) -> Tensor:
 @pytest.mark.parametrize(("p", "eps"), P_AND_EPS)
 def test_value_and_gradient(name: str, p: float, eps: float | None) -> None:
     given = problems.PROBLEMS[name]()
-    problem = Problem(given.x, given.graph, p, MU, eps)
+    problem = Problem(given.x, given.graph, Power(p), MU, eps)
     F = nearby(given).requires_grad_()
     value = dense_value(F, given, p, eps)
     (gradient,) = torch.autograd.grad(value, F)
@@ -66,7 +67,7 @@ def test_value_and_gradient(name: str, p: float, eps: float | None) -> None:
 @pytest.mark.parametrize(("p", "eps"), P_AND_EPS)
 def test_hessian_is_that_of_the_dense_value(name: str, p: float, eps: float | None) -> None:
     given = problems.PROBLEMS[name]()
-    problem = Problem(given.x, given.graph, p, MU, eps)
+    problem = Problem(given.x, given.graph, Power(p), MU, eps)
     F = nearby(given)
     expected = torch.autograd.functional.hessian(lambda f: dense_value(f, given, p, eps), F)
     size = F.numel()
@@ -80,7 +81,7 @@ def test_hessian_is_that_of_the_dense_value(name: str, p: float, eps: float | No
 @pytest.mark.parametrize("p", problems.P_VALUES)
 def test_metric_is_that_of_the_paper_s_step(p: float) -> None:
     given = problems.PROBLEMS["random"]()
-    point = Problem(given.x, given.graph, p, MU, 1e-9).at(given.x)
+    point = Problem(given.x, given.graph, Power(p), MU, 1e-9).at(given.x)
     step = plap.propagate(given.x, given.graph, p, MU, 1, backend="dense") - given.x
     torch.testing.assert_close(-point.gradient / point.metric, step, rtol=0, atol=1e-12)
 
@@ -89,11 +90,11 @@ def test_metric_is_that_of_the_paper_s_step(p: float) -> None:
 def test_blocks_and_sparse_matrices_change_nothing(p: float, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = problems.random_graph(40, 0.3, seed=7)
     X, v = problems.features(40, 3, seed=1), problems.features(40, 3, seed=2)
-    whole = Problem(X, graph, p, MU, None)
+    whole = Problem(X, graph, Power(p), MU, None)
     assert len(whole.incidence.blocks) == 1
     monkeypatch.setattr(incidence, "_BLOCK", 1)
     monkeypatch.setattr(incidence, "_DENSE", 0)
-    parts = Problem(X, graph, p, MU, None)
+    parts = Problem(X, graph, Power(p), MU, None)
     assert len(parts.incidence.blocks) > 2
     assert parts.incidence.blocks[0].matrix.layout == torch.sparse_csr
     F = X + v
@@ -107,10 +108,10 @@ def test_blocks_and_sparse_matrices_change_nothing(p: float, monkeypatch: pytest
 
 def test_counts_its_walks() -> None:
     given = problems.fixture()
-    problem = Problem(given.x, given.graph, 1.5, MU, None)
+    problem = Problem(given.x, given.graph, Power(1.5), MU, None)
     assert problem.edge_passes == 1
     problem.at(given.x)
     problem.hessian_product(given.x, given.x)
     assert problem.edge_passes == 3
-    assert Problem(given.x, given.graph, 1.5, MU, 0.1).edge_passes == 0
-    assert Problem(given.x, given.graph, 2.5, MU, None).edge_passes == 0
+    assert Problem(given.x, given.graph, Power(1.5), MU, 0.1).edge_passes == 0
+    assert Problem(given.x, given.graph, Power(2.5), MU, None).edge_passes == 0

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from plap.graph import Graph
 from plap.kernels.budget import Shape, Way
+from plap.penalties import Penalty
 
 Variant = Literal["paper", "published"]
 """Eq. 11-13 of the paper, or the step of the code that was published with it."""
@@ -27,8 +28,8 @@ class Capabilities:
     memory_budget: bool = False
     """Whether it knows how much memory a call takes, and recomputes activations to keep within a budget."""
     second_derivatives: bool = False
-    """Whether its gradients can be differentiated again. First derivatives in x, the edge weights, p and mu
-    are expected of every backend."""
+    """Whether its gradients can be differentiated again. First derivatives in x, the edge weights, mu and the
+    penalty's parameter are expected of every backend."""
     functional: bool = False
     """Whether torch.func.grad and forward-mode derivatives exist."""
     automatic: bool = True
@@ -57,12 +58,13 @@ class Backend(Protocol):
         self,
         x: Tensor,
         graph: Graph,
-        p: Tensor,
+        penalty: Penalty,
         mu: Tensor,
         K: int,
         omega: float = 1.0,
         eps: float | None = None,
         *,
+        detach_weights: bool = False,
         variant: Variant = "paper",
         budget: int | None = None,
     ) -> Tensor:
@@ -74,12 +76,17 @@ class Backend(Protocol):
             R independent runs over one graph.
         graph : Graph
             On the device of x.
-        p, mu : Tensor, shape [R]
+        penalty : Penalty
+            Its parameter is a tensor of shape [R]; for :class:`plap.penalties.Power` that is p.
+        mu : Tensor, shape [R]
         K : int
         omega : float
             Damping: F ← (1 − omega) F + omega F'.
         eps : float, optional
-            For p ≤ 2, clamp the edge norm at eps instead of cutting equal rows apart.
+            For penalties that are unbounded at 0 (powers p ≤ 2 among them), clamp the edge norm at eps
+            instead of cutting equal rows apart.
+        detach_weights : bool
+            Treat ψ(ν_ij) as a constant in the backward pass.
         variant : {"paper", "published"}
             "published" weights a message by α of its source and doubles β, as the code of 2022 did.
         budget : int, optional
@@ -90,6 +97,10 @@ class Backend(Protocol):
         -------
         Tensor, shape [R, N, C]
         """
+        ...
+
+    def refuses(self, penalty: Penalty) -> str | None:
+        """Why it cannot run a penalty, as a sentence that names the penalty; None if it can."""
         ...
 
     def ways(self, shape: Shape, *, training: bool) -> list[Way]:

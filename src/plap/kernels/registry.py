@@ -11,6 +11,7 @@ from plap.kernels.backend import Backend, Variant
 from plap.kernels.dense import DENSE
 from plap.kernels.fused.backend import FUSED
 from plap.kernels.torch.backend import TORCH
+from plap.penalties import Penalty, Power
 
 BACKENDS: tuple[Backend, ...] = (FUSED, TORCH, DENSE)
 """In the order in which "auto" asks them."""
@@ -22,22 +23,24 @@ def choose(
     dtype: torch.dtype,
     variant: Variant = "paper",
     *,
+    penalty: Penalty | None = None,
     bounded: bool = False,
 ) -> Backend:
     """The backend for a call: the one that is named, or for "auto" the first that serves it.
 
-    ``device`` and ``dtype`` are those of x; ``bounded`` says that there is a memory budget.
+    ``device`` and ``dtype`` are those of x; no ``penalty`` means a power; ``bounded`` says that there
+    is a memory budget.
     """
     if backend == "auto":
         for candidate in BACKENDS:
             able = candidate.capabilities.automatic
-            if able and _refusal(candidate, device, dtype, variant, bounded) is None:
+            if able and _refusal(candidate, device, dtype, variant, penalty, bounded) is None:
                 return candidate
         raise InputError(f"no backend serves x of type {dtype} on {device}")
     chosen = named(backend) if isinstance(backend, str) else backend
     if not isinstance(chosen, Backend):
         raise InputError(f"backend must be a name or a plap.kernels.backend.Backend, not {backend!r}")
-    refusal = _refusal(chosen, device, dtype, variant, bounded)
+    refusal = _refusal(chosen, device, dtype, variant, penalty, bounded)
     if refusal is not None:
         raise InputError(refusal)
     return chosen
@@ -57,20 +60,31 @@ def names(*, bounded: bool = False) -> list[str]:
 
 
 def propagate_unchecked(
-    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, K: int, *, budget: int | None = None
+    x: Tensor,
+    graph: Graph,
+    penalty: Penalty | Tensor,
+    mu: Tensor,
+    K: int,
+    *,
+    detach_weights: bool = False,
+    budget: int | None = None,
 ) -> Tensor:
     """K steps of Eq. 11-13 by the backend that "auto" stands for, without looking at the arguments.
 
     For training loops, where the checks of :func:`plap.propagate` would cost a tenth of an epoch and where a
-    run that overflows must not end the others. x is [R, N, C] on the graph's device, p and mu are [R].
+    run that overflows must not end the others. x is [R, N, C] on the graph's device; mu and the
+    penalty's parameter are [R], and a tensor in its place is the p of powers.
     """
-    backend = choose("auto", x.device, x.dtype, bounded=budget is not None)
-    return backend.propagate(x, graph, p, mu, K, budget=budget)
+    if isinstance(penalty, Tensor):
+        penalty = Power(penalty)
+    backend = choose("auto", x.device, x.dtype, penalty=penalty, bounded=budget is not None)
+    return backend.propagate(x, graph, penalty, mu, K, detach_weights=detach_weights, budget=budget)
 
 
 def _refusal(
-    backend: Backend, device: torch.device, dtype: torch.dtype, variant: Variant, bounded: bool
-) -> str | None:
+    backend: Backend, device: torch.device, dtype: torch.dtype, variant: Variant, penalty: Penalty | None,
+    bounded: bool,
+) -> str | None:  # fmt: skip
     """Why a backend does not serve a call, in a sentence; None if it does."""
     serves = backend.capabilities
     if variant not in serves.variants:
@@ -84,4 +98,4 @@ def _refusal(
     if dtype not in serves.dtypes:
         kinds = " or ".join(sorted(str(kind) for kind in serves.dtypes))
         return f"backend {backend.name!r} needs x of type {kinds}, not {dtype}"
-    return None
+    return None if penalty is None else backend.refuses(penalty)

@@ -99,7 +99,7 @@ def _edge_weights(module: PGNN, x: Features, graph: Graph) -> Tensor:
 
 def _after(module: PGNN, start: Tensor, graph: Graph, steps: int) -> Tensor:
     conv = module.conv
-    return propagate(start, graph, conv.p, conv.mu, steps, omega=conv.omega, eps=conv.eps)
+    return propagate(start, graph, mu=conv.mu, K=steps, penalty=conv.penalty, omega=conv.omega, eps=conv.eps)
 
 
 def _embeddings(module: PGNN, x: Features, graph: Graph) -> Tensor:

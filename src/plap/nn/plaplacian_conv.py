@@ -16,6 +16,7 @@ from plap.kernels.backend import Backend
 from plap.memory import MemoryBudget, parse_budget
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import Features
+from plap.penalties import Penalty, Power
 from plap.propagation import aggregation_weights, propagate
 
 AggregationWeights = tuple[Tensor, Tensor]
@@ -36,7 +37,7 @@ class PLaplacianConv(torch.nn.Module):
     ----------
     in_channels, out_channels : int
     p : float, at least 1
-        p < 2 trusts edges between similar nodes, p > 2 edges between different ones.
+        p < 2 trusts edges between similar nodes, p > 2 edges between different ones. Unused with ``penalty``.
     mu : float, positive
         How strongly the result is tied to the input.
     K : int
@@ -44,8 +45,13 @@ class PLaplacianConv(torch.nn.Module):
     bias : bool
     cached : bool
         Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
-    learn_p, learn_mu : bool
-        Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3) and μ = softplus(·) with the rest.
+    penalty : Penalty, optional
+        Another penalty than the power (:mod:`plap.penalties`); its parameter is a number.
+    detach_weights : bool
+        Treat ψ(‖∇F‖²) as a constant in the backward pass.
+    learn_p, learn_mu, learn_gamma : bool
+        Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3), μ = softplus(·), and the parameter of
+        ``penalty``, γ = softplus(·), with the rest.
     omega, eps, backend, memory_budget :
         As in :func:`plap.propagate`.
 
@@ -75,8 +81,11 @@ class PLaplacianConv(torch.nn.Module):
         *,
         bias: bool = True,
         cached: bool = True,
+        penalty: Penalty | None = None,
+        detach_weights: bool = False,
         learn_p: bool = False,
         learn_mu: bool = False,
+        learn_gamma: bool = False,
         omega: float = 1.0,
         eps: float | None = None,
         backend: str | Backend = "auto",
@@ -87,25 +96,38 @@ class PLaplacianConv(torch.nn.Module):
             raise InputError(f"p must lie between 1 and 3 to be learned, not {p!r}")
         if learn_mu and not mu > 0:
             raise InputError(f"mu must be positive, not {mu!r}")
+        if penalty is not None:
+            if not isinstance(penalty, Penalty) or isinstance(penalty.parameter, Tensor):
+                raise InputError(f"penalty must be a penalty of a number such as MCP(3.0), not {penalty!r}")
+            if learn_p:
+                raise InputError(
+                    "learn_p needs the power penalty; with penalty, learn_gamma trains its parameter"
+                )
+        elif learn_gamma:
+            raise InputError("learn_gamma needs penalty")
         self.in_channels, self.out_channels = in_channels, out_channels
         self.K, self.omega, self.eps, self.backend = K, omega, eps, backend
-        self.memory_budget = parse_budget(memory_budget)
+        self.memory_budget, self.detach_weights = parse_budget(memory_budget), detach_weights
+        self._penalty = penalty
         self._start = (p, mu)
         self._raw_p = Parameter(torch.empty(())) if learn_p else None
         self._raw_mu = Parameter(torch.empty(())) if learn_mu else None
+        self._raw_gamma = Parameter(torch.empty(())) if learn_gamma else None
         self._graph = GraphArgument(cached)
         self.lin = Linear(in_channels, out_channels, bias=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Reinitialise the linear map, and set learned p and mu back to their initial values."""
+        """Reinitialise the linear map, and set learned p, mu and gamma back to their initial values."""
         self.lin.reset_parameters()
         p, mu = self._start
         with torch.no_grad():
             if self._raw_p is not None:
                 self._raw_p.fill_(torch.logit(torch.tensor((p - 1) / 2, dtype=torch.float64)))
             if self._raw_mu is not None:
-                self._raw_mu.fill_(mu + math.log(-math.expm1(-mu)))
+                self._raw_mu.fill_(_before_softplus(mu))
+            if self._raw_gamma is not None and self._penalty is not None:
+                self._raw_gamma.fill_(_before_softplus(float(self._penalty.parameter)))
 
     @property
     def p(self) -> float | Tensor:
@@ -116,6 +138,13 @@ class PLaplacianConv(torch.nn.Module):
     def mu(self) -> float | Tensor:
         """The weight of the input, a tensor if it is learned."""
         return self._start[1] if self._raw_mu is None else softplus(self._raw_mu)
+
+    @property
+    def penalty(self) -> Penalty:
+        """How edges are weighed: a power unless another penalty was given."""
+        if self._penalty is None:
+            return Power(self.p)
+        return self._penalty if self._raw_gamma is None else self._penalty.at(softplus(self._raw_gamma))
 
     @overload
     def forward(
@@ -148,25 +177,35 @@ class PLaplacianConv(torch.nn.Module):
         """Propagate x and map it; if asked, with (edge_index, α D^-1/2 M D^-1/2) of the last step."""
         x = _dense(x)
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
-        p, mu = self.p, self.mu
+        penalty, mu = self.penalty, self.mu
 
         def steps(K: int) -> Tensor:
             return propagate(
-                x, graph, p, mu, K, omega=self.omega, eps=self.eps, backend=self.backend,
-                memory_budget=self.memory_budget,
+                x, graph, mu=mu, K=K, penalty=penalty, detach_weights=self.detach_weights, omega=self.omega,
+                eps=self.eps, backend=self.backend, memory_budget=self.memory_budget,
             )  # fmt: skip
 
         out: Tensor = self.lin(steps(self.K))
         if not return_aggregation_weights:
             return out
         before = steps(self.K - 1) if self.K > 1 else x
-        return out, (graph.edge_index, aggregation_weights(before, graph, p, mu, eps=self.eps))
+        return out, (
+            graph.edge_index,
+            aggregation_weights(before, graph, mu=mu, penalty=penalty, eps=self.eps),
+        )
 
     def __repr__(self) -> str:
         with torch.no_grad():
-            p = f"{float(self.p):g}" + (" learned" if self._raw_p is not None else "")
+            how = f"p={float(self.p):g}" + (" learned" if self._raw_p is not None else "")
+            if self._penalty is not None:
+                how = f"penalty={self.penalty!r}" + (" learned" if self._raw_gamma is not None else "")
             mu = f"{float(self.mu):g}" + (" learned" if self._raw_mu is not None else "")
-        return f"PLaplacianConv({self.in_channels}, {self.out_channels}, p={p}, mu={mu}, K={self.K})"
+        return f"PLaplacianConv({self.in_channels}, {self.out_channels}, {how}, mu={mu}, K={self.K})"
+
+
+def _before_softplus(value: float) -> float:
+    """What softplus maps to ``value``."""
+    return value + math.log(-math.expm1(-value))
 
 
 def _dense(x: Features) -> Tensor:

@@ -7,7 +7,7 @@ from collections import deque
 import torch
 from torch import Tensor
 
-from plap.solving.descent import damping, plain_step
+from plap.solving.descent import plain_step
 from plap.solving.problem import Point, Problem
 
 _MEMORIES = 8
@@ -21,7 +21,7 @@ class Anderson:
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
-        self.omega = damping(problem.p)
+        self.omega = problem.damping
         self.pairs: deque[tuple[Tensor, Tensor]] = deque(maxlen=_MEMORIES)
 
     def direction(self, here: Point) -> Tensor:

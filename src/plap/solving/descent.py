@@ -11,6 +11,9 @@ from plap.solving.problem import Point, Problem
 ROUNDING = 1e-13
 """Relative increase of the objective that counts as rounding, not as ascent."""
 
+_ROUNDED_GRADIENT = 1e-15
+"""A gradient of this size relative to metric × X is rounding: X itself is stationary."""
+
 _ARMIJO = 1e-4
 _SMALLEST_OMEGA = 2.0**-30
 
@@ -26,11 +29,6 @@ class Method(Protocol):
 
     def forget(self) -> None:
         """Start over: no step along the last direction lowered the objective."""
-
-
-def damping(p: float) -> float:
-    """ω of the paper's step: 1 up to p = 2, where the step cannot climb, and 1/(p−1) beyond, where it can."""
-    return 1 / max(1.0, p - 1)
 
 
 def plain_step(here: Point, omega: float) -> Tensor:
@@ -50,11 +48,13 @@ def descend(
     here = problem.at(problem.X)
     start = float(here.gradient.norm())
     history = [here.value]
+    if start <= _ROUNDED_GRADIENT * float((here.metric * problem.X).norm()):
+        return here, tuple(history), 0.0
     while float(here.gradient.norm()) > tol * start and len(history) <= max_iter:
         there = _search(problem, here, method.direction(here))
         if there is None:
             method.forget()
-            there = _search(problem, here, plain_step(here, damping(problem.p)))
+            there = _search(problem, here, plain_step(here, problem.damping))
         if there is None:
             break
         method.learn(here, there)

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from plap.errors import InputError
 from plap.graph import Graph
-from plap.solving.newton_cg import conjugate_gradients
+from plap.solving.newton_cg import IndefiniteError, conjugate_gradients
 from plap.solving.problem import Point, Problem
 
 _TINY = 1e-150
@@ -40,7 +41,7 @@ class Minimiser:
 
 
 class ImplicitFunction(torch.autograd.Function):
-    r"""F* as a function of X, W, p and mu.
+    r"""F* as a function of X, W, mu and the penalty's parameter, which is p for powers.
 
     ∇L(F*) = 0 whatever X, W, p and mu are, so with H the Hessian of L and H λ = G, a cotangent G of F* pulls
     back to −∂⟨λ, ∇L⟩/∂(·):
@@ -50,12 +51,13 @@ class ImplicitFunction(torch.autograd.Function):
         \bar p = -\sum_{i<j} t_{ij}^{p-2} (1 + p \log t_{ij})
             \langle \nabla F^*, \nabla\lambda \rangle_{ij},
 
-    where t is the edge norm, or eps where that is larger.
+    where t is the edge norm, or eps where that is larger. For other penalties c ∂ψ/∂γ replaces the factor of
+    ⟨∇F*, ∇λ⟩.
     """
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor, p: float | Tensor, mu: float | Tensor, at: Minimiser
+        ctx: Any, x: Tensor, weight: Tensor, parameter: float | Tensor, mu: float | Tensor, at: Minimiser
     ) -> Tensor:
         """F* in the shape and type of x."""
         ctx.save_for_backward(weight)
@@ -65,34 +67,40 @@ class ImplicitFunction(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        """Cotangents of x, weight, p and mu."""
+        """Cotangents of x, weight, the penalty's parameter and mu."""
         at: Minimiser = ctx.at
         (weight,) = ctx.saved_tensors
-        of_x, of_weight, of_p, of_mu, _ = ctx.needs_input_grad
+        of_x, of_weight, of_parameter, of_mu, _ = ctx.needs_input_grad
         cotangent = grad.double().reshape(at.point.F.shape)
         adjoint = _adjoint(at, cotangent)
-        x_slope = weight_slope = p_slope = mu_slope = None
+        x_slope = weight_slope = parameter_slope = mu_slope = None
         if of_x:
             x_slope = (2 * at.problem.mu * adjoint).reshape(grad.shape).to(grad.dtype)
         if of_mu:
             away = at.point.F - at.problem.X
             mu_slope = -2 * at.problem.mu / ctx.mu * at.scale * (adjoint * away).sum()
-        if of_p or of_weight:
-            p_slope, edges = _edge_slopes(at, adjoint)
+        if of_parameter or of_weight:
+            parameter_slope, edges = _edge_slopes(at, adjoint)
         if of_weight:
             weight_slope = _weight_slope(at, adjoint, cotangent, edges, weight.double())
-        return x_slope, weight_slope, p_slope if of_p else None, mu_slope, None
+        return x_slope, weight_slope, parameter_slope if of_parameter else None, mu_slope, None
 
 
 def _adjoint(at: Minimiser, cotangent: Tensor) -> Tensor:
     """λ with H λ = cotangent."""
-    result, residual = conjugate_gradients(
-        lambda v: at.problem.hessian_product(at.point.F, v),
-        cotangent,
-        at.point.metric,
-        at.tol,
-        at.max_iter,
-    )
+    try:
+        result, residual = conjugate_gradients(
+            lambda v: at.problem.hessian_product(at.point.F, v),
+            cotangent,
+            at.point.metric,
+            at.tol,
+            at.max_iter,
+        )
+    except IndefiniteError:
+        raise InputError(
+            f"plap.solve has no gradient here: the objective of penalty {at.problem.penalty!r} is not convex "
+            "at the stationary point (its Hessian is indefinite); a larger mu or plap.propagate has one"
+        ) from None
     if residual > at.tol:
         warnings.warn(
             f"the derivative of plap.solve is inexact: its linear system was solved to {residual:.1g} in "
@@ -104,15 +112,22 @@ def _adjoint(at: Minimiser, cotangent: Tensor) -> Tensor:
 
 
 def _edge_slopes(at: Minimiser, adjoint: Tensor) -> tuple[Tensor, Tensor]:
-    """The cotangent of p, and for every edge that of log W_ij where the degrees are constants."""
-    p, eps = at.problem.p, at.problem.eps
-    of_p, of_log_weight = adjoint.new_zeros(()), [adjoint.new_zeros(0)]
-    for block, difference, norm, power in at.problem.walk(at.point.F):
-        along = -at.scale * power * (difference * (block.matrix @ adjoint)).sum(dim=1)
-        log_norm = norm.clamp(min=max(eps, _TINY)).log() + math.log(at.scale)
-        of_p += (along * (1 + p * log_norm)).sum()
-        of_log_weight.append(along * torch.where(norm < eps, p, p * p / 2))
-    return of_p, torch.cat(of_log_weight)
+    """The cotangent of the parameter, and for every edge that of log W_ij where the degrees are constants."""
+    problem = at.problem
+    p, eps = problem.p, problem.eps
+    of_parameter, of_log_weight = adjoint.new_zeros(()), [adjoint.new_zeros(0)]
+    for block, difference, norm, psi in problem.walk(at.point.F):
+        along = -at.scale * (difference * (block.matrix @ adjoint)).sum(dim=1)
+        if p is not None:
+            along *= psi
+            log_norm = norm.clamp(min=max(eps, _TINY)).log() + math.log(at.scale)
+            of_parameter += (along * (1 + p * log_norm)).sum()
+            of_log_weight.append(along * torch.where(norm < eps, p, p * p / 2))
+        else:
+            rate = problem.penalty.dpsi_dparameter(norm.clamp(min=eps).square())
+            of_parameter += problem.c * (along * rate).sum()
+            of_log_weight.append(problem.c * along * (psi + problem.steepness(norm)))
+    return of_parameter, torch.cat(of_log_weight)
 
 
 def _weight_slope(at: Minimiser, adjoint: Tensor, cotangent: Tensor, edges: Tensor, weight: Tensor) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from plap.solving.descent import damping, plain_step
+from plap.solving.descent import plain_step
 from plap.solving.problem import Point, Problem
 
 
@@ -15,7 +15,7 @@ class Jacobi:
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
-        self.omega = damping(problem.p)
+        self.omega = problem.damping
 
     def direction(self, here: Point) -> Tensor:
         """F' − F."""

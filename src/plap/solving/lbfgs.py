@@ -6,7 +6,6 @@ from collections import deque
 
 from torch import Tensor
 
-from plap.solving.descent import damping
 from plap.solving.problem import Point, Problem
 
 _MEMORIES = 8
@@ -20,7 +19,7 @@ class LBFGS:
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
-        self.omega = damping(problem.p)
+        self.omega = problem.damping
         self.pairs: deque[tuple[Tensor, Tensor, float]] = deque(maxlen=_MEMORIES)
 
     def direction(self, here: Point) -> Tensor:

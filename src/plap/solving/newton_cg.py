@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from plap.solving.descent import plain_step
 from plap.solving.problem import Point, Problem
 
 _LARGEST_FORCING = 0.5
@@ -18,8 +19,8 @@ class NewtonCG:
     """H d = −∇L, solved more accurately the closer the end is: to (‖∇L(F)‖ / ‖∇L(X)‖)^½.
 
     This forcing (Dembo, Eisenstat and Steihaug, 1982) converges superlinearly where H is continuous. For
-    p = 2 the objective is quadratic, and one system is solved to the tolerance. H ≥ 2μ, so every step
-    descends.
+    p = 2 the objective is quadratic, and one system is solved to the tolerance. If the penalty is convex,
+    H ≥ 2μ, so every step descends; otherwise a step ends where it meets negative curvature (Steihaug, 1983).
     """
 
     def __init__(self, problem: Problem, tol: float) -> None:
@@ -32,13 +33,16 @@ class NewtonCG:
         self.start = self.start or slope
         last = 0.5 * self.tol * self.start / slope
         forcing = min(_LARGEST_FORCING, (slope / self.start) ** 0.5) if self.problem.p != 2 else last
-        step, _ = conjugate_gradients(
-            lambda v: self.problem.hessian_product(here.F, v),
-            -here.gradient,
-            here.metric,
-            max(forcing, last),
-            _MOST_PRODUCTS,
-        )
+        try:
+            step, _ = conjugate_gradients(
+                lambda v: self.problem.hessian_product(here.F, v),
+                -here.gradient,
+                here.metric,
+                max(forcing, last),
+                _MOST_PRODUCTS,
+            )
+        except IndefiniteError as error:
+            return error.so_far if bool(error.so_far.any()) else plain_step(here, self.problem.damping)
         return step
 
     def learn(self, before: Point, after: Point) -> None:
@@ -46,6 +50,14 @@ class NewtonCG:
 
     def forget(self) -> None:
         """Do nothing: every step is made from the current point alone."""
+
+
+class IndefiniteError(Exception):
+    """H is not positive definite; ``so_far`` is the solution until this was noticed."""
+
+    def __init__(self, so_far: Tensor) -> None:
+        super().__init__("the matrix is not positive definite")
+        self.so_far = so_far
 
 
 def conjugate_gradients(
@@ -56,7 +68,8 @@ def conjugate_gradients(
     Parameters
     ----------
     product : function
-        v → H v, with H symmetric and positive definite.
+        v → H v, with H symmetric. IndefiniteError is raised on meeting a direction along which H is not
+        positive.
     target : Tensor
         If it is not finite, the result is NaN.
     metric : Tensor
@@ -89,7 +102,10 @@ def conjugate_gradients(
         if float(rest.norm()) <= tol * size:
             break
         image = product(direction)
-        length = along / float((direction * image).sum())
+        curvature = float((direction * image).sum())
+        if curvature <= 0:
+            raise IndefiniteError(z)
+        length = along / curvature
         z.add_(direction, alpha=length)
         rest.sub_(image, alpha=length)
         scaled = rest / metric

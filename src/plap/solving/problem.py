@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
+from plap.penalties import Penalty, Power
 from plap.solving.incidence import Block, Incidence
 
 _SMALLEST_EPS = 1e-100
@@ -27,40 +28,53 @@ class Point:
     """How much of the value Huber's parabola adds to Eq. 8."""
     gradient: Tensor
     metric: Tensor
-    """P_i = p Σ_j M_ij / D_i + 2μ, shape [N, 1]: the step of Eq. 11-13 is −gradient / metric."""
+    """P_i = c Σ_j M_ij / D_i + 2μ, shape [N, 1]: the step of Eq. 11-13 is −gradient / metric."""
 
 
 class Rows(NamedTuple):
-    """A block of edges, its (W_ij/D_i)^½ F_i − (W_ij/D_j)^½ F_j, the norms of it, and M_ij / W_ij."""
+    """A block of edges, its (W_ij/D_i)^½ F_i − (W_ij/D_j)^½ F_j, the norms of it, and ψ = M_ij / W_ij."""
 
     block: Block
     difference: Tensor
     norm: Tensor
-    power: Tensor
+    psi: Tensor
 
 
 class Problem:
-    r"""min S_p(F) + μ ‖F − X‖², with the clamp rule for p < 2.
+    r"""min Σ ρ(t) + μ ‖F − X‖² over the edge norms t, with the clamp rule where ψ is unbounded (p < 2).
 
-    An edge norm t below eps counts as (p/2) eps^(p−2) t² + (1 − p/2) eps^p instead of t^p, which is Huber's
-    rule: the same value and slope at eps, and M_ij = W_ij max(t, eps)^(p−2) stays bounded.
+    An edge norm t below eps counts as ρ(eps) + c/2 ψ(eps²) (t² − eps²) instead of ρ(t), which is Huber's
+    rule: the same value and slope at eps, and M_ij = W_ij ψ(max(t, eps)²) stays bounded.
 
     Parameters
     ----------
     X : Tensor, shape [N, C], float64
     graph : Graph
-    p, mu : float
+    penalty : Penalty
+        Its parameter is a number.
+    mu : float
     eps : float, optional
         By default a thousandth of the median edge norm of X over the edges where it is not 0.
     """
 
-    def __init__(self, X: Tensor, graph: Graph, p: float, mu: float, eps: float | None) -> None:
-        self.X, self.p, self.mu = X, p, mu
+    def __init__(self, X: Tensor, graph: Graph, penalty: Penalty, mu: float, eps: float | None) -> None:
+        self.X, self.penalty, self.mu = X, penalty, mu
+        self.c = float(penalty.c)
         self.incidence = Incidence(graph, X.shape[1])
         self.edge_passes = 0
         self.eps = 0.0
-        if p < 2:
+        if penalty.unbounded:
             self.eps = max(eps or self._default_eps(), _SMALLEST_EPS)
+
+    @property
+    def p(self) -> float | None:
+        """The exponent of a power; None for other penalties."""
+        return self.c if isinstance(self.penalty, Power) else None
+
+    @property
+    def damping(self) -> float:
+        """ω of the paper's step: 1 where the step cannot climb, and 1/(p−1) for p > 2, where it can."""
+        return 1.0 if self.p is None else 1 / max(1.0, self.p - 1)
 
     def _default_eps(self) -> float:
         norms = torch.cat([rows.norm for rows in self.walk(self.X)] or [self.X.new_zeros(1)])
@@ -75,40 +89,61 @@ class Problem:
         for block in self.incidence.blocks:
             difference = block.matrix @ F
             norm = torch.linalg.vector_norm(difference, dim=1)
-            yield Rows(block, difference, norm, norm.clamp(min=self.eps).pow(self.p - 2))
+            yield Rows(block, difference, norm, self._psi(norm.clamp(min=self.eps)))
+
+    def _psi(self, norm: Tensor) -> Tensor:
+        return self.penalty.psi(norm.square()) if self.p is None else norm.pow(self.p - 2)
+
+    def _rho(self, norm: Tensor, psi: Tensor) -> Tensor:
+        """What an edge adds to the objective."""
+        square = norm.square()
+        clamped = square.clamp(min=self.eps**2)
+        if self.p is not None:
+            return psi * (clamped + self.p / 2 * (square - clamped))
+        return self.penalty.rho(norm.clamp(min=self.eps)) + self.c / 2 * psi * (square - clamped)
 
     def at(self, F: Tensor) -> Point:
-        """The objective at F, its gradient p Δ_p F + 2μ (F − X), and the metric of the paper's step."""
-        p, energy, excess = self.p, 0.0, 0.0
+        """The objective at F, its gradient (p Δ_p F + 2μ (F − X) for powers), and the metric of a step."""
+        energy, excess = 0.0, 0.0
         slope, total = torch.zeros_like(F), torch.zeros_like(F[:, 0])
-        for block, difference, norm, power in self.walk(F):
-            square = norm.square()
-            clamped = square.clamp(min=self.eps**2)
-            each = power * (clamped + p / 2 * (square - clamped))
+        for block, difference, norm, psi in self.walk(F):
+            each = self._rho(norm, psi)
             energy += float(each.sum())
             below = norm < self.eps
-            excess += float((each[below] - norm[below].pow(p)).sum())
-            slope.addmm_(block.adjoint, difference.mul_(power[:, None]))
-            total += block.squared @ power
+            excess += float((each[below] - self.penalty.rho(norm[below])).sum())
+            slope.addmm_(block.adjoint, difference.mul_(psi[:, None]))
+            total += block.squared @ psi
         away = F - self.X
         return Point(
             F,
             energy + self.mu * float(away.square().sum()),
             excess,
-            p * slope + 2 * self.mu * away,
-            (p * total + 2 * self.mu)[:, None],
+            self.c * slope + 2 * self.mu * away,
+            (self.c * total + 2 * self.mu)[:, None],
         )
 
     def hessian_product(self, F: Tensor, v: Tensor) -> Tensor:
-        """H v with H the Hessian at F, which is positive definite: H ≥ 2μ for every p ≥ 1.
+        """H v with H the Hessian at F, which is positive definite for convex penalties: H ≥ 2μ.
 
-        On an edge it is M (1 + (p−2) u uᵀ) with u the direction of the gradient, and M alone below eps.
+        On an edge it is c W (ψ + 2νψ' u uᵀ) with u the direction of the gradient, and c W ψ below eps.
         """
         slope = torch.zeros_like(v)
-        for block, difference, norm, power in self.walk(F):
+        for block, difference, norm, psi in self.walk(F):
             change = block.matrix @ v
-            if self.p != 2:
-                along = (difference * change).sum(dim=1) / norm.clamp(min=_TINY).square()
+            if self.p == 2:
+                slope.addmm_(block.adjoint, change.mul_(psi[:, None]))
+                continue
+            along = (difference * change).sum(dim=1) / norm.clamp(min=_TINY).square()
+            if self.p is not None:
                 change.addcmul_(difference, torch.where(norm < self.eps, 0, (self.p - 2) * along)[:, None])
-            slope.addmm_(block.adjoint, change.mul_(power[:, None]))
-        return self.p * slope + 2 * self.mu * v
+                change.mul_(psi[:, None])
+            else:
+                bend = 2 * self.steepness(norm) * along
+                change.mul_(psi[:, None]).addcmul_(difference, bend[:, None])
+            slope.addmm_(block.adjoint, change)
+        return self.c * slope + 2 * self.mu * v
+
+    def steepness(self, norm: Tensor) -> Tensor:
+        """ν dψ/dν, 0 where ψ is clamped."""
+        varies = (norm >= self.eps) & (norm > 0)
+        return torch.where(varies, self.penalty.dpsi_dlog_nu(torch.where(varies, norm, 1).square()), 0)

@@ -13,6 +13,7 @@ from torch import Tensor
 from plap.checks import check_choice, check_integer, check_number
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
+from plap.penalties import Penalty, Power, check_parameter, check_weights, from_arguments
 from plap.solving.anderson import Anderson
 from plap.solving.descent import Method, descend
 from plap.solving.implicit import ImplicitFunction, Minimiser, refuse_transforms
@@ -51,15 +52,19 @@ class SolveInfo:
     product with the Hessian, and for p < 2 one to choose eps if it is not given."""
     method: str
     """The method that was used, never "auto"."""
+    convex: bool = True
+    """Whether the penalty is convex, so that the result is the unique minimiser. Otherwise it is a stationary
+    point below X, and there may be others."""
 
 
 def solve(
     x: Tensor,
     graph: Graph,
-    p: float | Tensor,
-    mu: float | Tensor,
+    p: float | Tensor | None = None,
+    mu: float | Tensor | None = None,
     tol: float = 1e-6,
     *,
+    penalty: Penalty | None = None,
     method: MethodName = "auto",
     eps: float | None = None,
     max_iter: int = 5_000,
@@ -68,12 +73,16 @@ def solve(
 
     .. math:: F^* = \arg\min_F \; \mathcal{S}_p(F) + \mu \|F - X\|^2
 
+    With a penalty that is not convex (see :mod:`plap.penalties`) the objective may have several stationary
+    points; the result is one that the objective decreases to from x, and ``info.convex`` is False.
+
     Every method starts from x, and every step is halved until the objective decreases. The work is done in
     float64 whatever the type of x.
 
-    F* is differentiable in x, in the edge weights, in mu and in p. Backward solves one linear system with the
-    Hessian of the objective, also to ``tol``, so no iterate has to be stored; derivatives are right where the
-    solver converged. Second derivatives are refused.
+    F* is differentiable in x, in the edge weights, in mu and in p or the penalty's parameter. Backward solves
+    one linear system with the Hessian of the objective, also to ``tol``, so no iterate has to be stored;
+    derivatives are right where the solver converged. They are refused where this Hessian is found to be
+    indefinite, which can happen with penalties that are not convex. Second derivatives are refused.
 
     Parameters
     ----------
@@ -81,10 +90,13 @@ def solve(
     graph : Graph
         On the same device as x.
     p : float or 0-dimensional Tensor, at least 1
+        Short for ``penalty=plap.penalties.Power(p)``.
     mu : float or 0-dimensional Tensor, positive
         For p ≠ 2 its meaning depends on the scale of x: F*(cx; mu) = c F*(x; mu c^(2−p)).
     tol : float, positive
         Stop where ‖∇L(F)‖ ≤ tol ‖∇L(X)‖.
+    penalty : Penalty
+        Instead of p.
     method : {"auto", "lbfgs", "anderson", "jacobi", "newton-cg"}
         "jacobi" is the paper's iteration, Eq. 11-13, damped by 1/(p−1) for p > 2. "anderson" accelerates it
         by its last eight steps, and "lbfgs" takes it as the first step of a quasi-Newton method that learns
@@ -92,8 +104,9 @@ def solve(
         "auto" is "lbfgs": it needs the fewest passes over the edges for p ≤ 1.5, where many are needed; for
         p ≥ 2 "anderson" needs up to a tenth fewer, but each of its steps costs more.
     eps : float, optional
-        For p < 2, the edge norm below which the energy is a parabola. By default a thousandth of the median
-        edge norm of x over the edges where it is not 0. It counts as a constant in derivatives.
+        For p < 2, and other penalties whose weights are unbounded at 0, the edge norm below which the energy
+        is a parabola. By default a thousandth of the median edge norm of x over the edges where it is not 0.
+        It counts as a constant in derivatives.
     max_iter : int
         Largest number of steps; if it is reached before ``tol``, ``info.converged`` is False.
 
@@ -121,21 +134,25 @@ def solve(
     >>> mu.grad
     tensor(0.2500)
     """
-    refuse_transforms(x, p, mu)
-    _check(x, graph, p, mu, max_iter, method)
+    weighing = from_arguments(p, penalty)
+    named = weighing.parameter_name, weighing.parameter
+    refuse_transforms(x, weighing.parameter, mu)
+    _check(x, graph, (named, ("mu", mu)), max_iter, method)
     name = "lbfgs" if method == "auto" else method
-    exponent, strength = check_number("p", p, least=1), check_number("mu", mu, above=0)
+    value, strength = check_parameter(weighing), check_number("mu", mu, above=0)
     tol = check_number("tol", tol, above=0)
+    check_weights(weighing, x)
     eps = None if eps is None else check_number("eps", eps, above=0)
     if x.numel() == 0:
-        return x.clone(), SolveInfo(0, 0.0, 0.0, (0.0,), True, 0, name)
-    scale = _unit(x)
+        return x.clone(), SolveInfo(0, 0.0, 0.0, (0.0,), True, 0, name, weighing.convex)
+    is_power = isinstance(weighing, Power)
+    scale = _unit(x) if is_power else 1.0
     with torch.no_grad():
-        unit_mu = min(max(strength * _power(scale, 2 - exponent), 1e-280), 1e280)
+        unit_mu = min(max(strength * _power(scale, 2 - value), 1e-280), 1e280) if is_power else strength
         X = x.detach().double().reshape(graph.num_nodes, -1) / scale
-        problem = Problem(X, graph, exponent, unit_mu, None if eps is None else eps / scale)
+        problem = Problem(X, graph, weighing.at(value), unit_mu, None if eps is None else eps / scale)
         point, history, residual = descend(problem, METHODS[name](problem, tol), tol, max_iter)
-    unit = _power(scale, exponent)
+    unit = _power(scale, value) if is_power else 1.0
     info = SolveInfo(
         iterations=len(history) - 1,
         residual=residual,
@@ -144,9 +161,10 @@ def solve(
         converged=residual <= tol,
         edge_passes=problem.edge_passes,
         method=name,
+        convex=weighing.convex,
     )
     at = Minimiser(problem, graph, point, scale, tol, max_iter)
-    y: Tensor = ImplicitFunction.apply(x, graph.weight, p, mu, at)  # type: ignore[no-untyped-call]
+    y: Tensor = ImplicitFunction.apply(x, graph.weight, weighing.parameter, mu, at)  # type: ignore[no-untyped-call]
     return y, info
 
 
@@ -165,7 +183,11 @@ def _power(base: float, exponent: float) -> float:
 
 
 def _check(
-    x: Tensor, graph: Graph, p: float | Tensor, mu: float | Tensor, max_iter: int, method: str
+    x: Tensor,
+    graph: Graph,
+    parameters: tuple[tuple[str, float | Tensor | None], ...],
+    max_iter: int,
+    method: str,
 ) -> None:
     """Refuse what has no meaning, naming the argument."""
     check_graph(graph)
@@ -179,7 +201,7 @@ def _check(
         raise InputError(f"x must have shape [{n}] or [{n}, C], one row per node, not {list(x.shape)}")
     if x.device != graph.device:
         raise InputError(f"x is on {x.device} but graph is on {graph.device}")
-    for name, value in (("p", p), ("mu", mu)):
+    for name, value in parameters:
         if isinstance(value, Tensor) and value.device != x.device:
             raise InputError(f"{name} is on {value.device} but x is on {x.device}")
     if not bool(torch.isfinite(x).all()):

@@ -28,10 +28,10 @@ def forward_and_backward(
         results = [saved.result]
         if every != KEEP_NONE:
             slopes = passes.backward(
-                grad, saved, x, *graph, omega, 0.0, every, want_weight=True, want_p=True
+                grad, saved, x, *graph, omega, 0.0, every, want_weight=True, want_parameter=True
             )  # fmt: skip
             assert slopes.weight is not None
-            results += [slopes.x, slopes.weight, slopes.p, slopes.mu]
+            results += [slopes.x, slopes.weight, slopes.parameter, slopes.mu]
     return results, seen
 
 

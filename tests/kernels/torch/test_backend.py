@@ -10,6 +10,7 @@ import problems
 from plap.kernels import dense
 from plap.kernels.backend import Variant
 from plap.kernels.torch.backend import TORCH, aggregation_weights
+from plap.penalties import Power
 from problems import P_VALUES, PROBLEMS
 
 R_P = torch.tensor([1.5, 2.0, 3.0], dtype=torch.float64)
@@ -21,7 +22,7 @@ def test_gradgradcheck(p: float) -> None:
     graph = problems.random_graph(5, 0.6, seed=2)
 
     def run(x: Tensor, weight: Tensor, mu: Tensor, p: Tensor) -> Tensor:
-        return TORCH.propagate(x, problems.per_entry_weight(graph, weight), p, mu, 2)
+        return TORCH.propagate(x, problems.per_entry_weight(graph, weight), Power(p), mu, 2)
 
     inputs = (
         problems.features(10, 2).reshape(2, 5, 2).requires_grad_(),
@@ -39,7 +40,8 @@ def test_compiles_to_one_graph(variant: Variant, eps: float | None) -> None:
     x = problem.x.expand(3, -1, -1).clone().requires_grad_()
     compiled = torch.compile(TORCH.propagate, fullgraph=True, backend="aot_eager")
     results = [
-        f(x, problem.graph, R_P, R_MU, 2, 1.0, eps, variant=variant) for f in (compiled, TORCH.propagate)
+        f(x, problem.graph, Power(R_P), R_MU, 2, 1.0, eps, variant=variant)
+        for f in (compiled, TORCH.propagate)
     ]
     slopes = [torch.autograd.grad(result.square().sum(), x)[0] for result in results]
     torch.testing.assert_close(results[0], results[1])
@@ -68,7 +70,7 @@ def test_published_variant_is_the_published_loop(name: str) -> None:
     problem = PROBLEMS[name]()
     W = dense.weight_matrix(problem.graph, torch.float64)
     x = problem.x.expand(3, -1, -1)
-    result = TORCH.propagate(x, problem.graph, R_P, R_MU, 3, variant="published")
+    result = TORCH.propagate(x, problem.graph, Power(R_P), R_MU, 3, variant="published")
     for run, (p, mu) in enumerate(zip(R_P.tolist(), R_MU.tolist(), strict=True)):
         F = problem.x
         for _ in range(3):
@@ -80,7 +82,7 @@ def test_published_variant_is_the_published_loop(name: str) -> None:
 def test_aggregation_weights_make_the_step(name: str) -> None:
     problem = PROBLEMS[name]()
     graph, x = problem.graph, problem.x.expand(3, -1, -1)
-    weights = aggregation_weights(x, graph, R_P, R_MU)
+    weights = aggregation_weights(x, graph, Power(R_P), R_MU)
     assert weights.shape == (3, graph.num_entries)
     root = torch.where(graph.degree > 0, graph.degree, 1).double().sqrt()
     # α_i s_i M_ij s_j √D_j / √D_i = α_i M_ij / D_i, whose row sum is 1 − β_i (Eq. 13)
@@ -88,4 +90,4 @@ def test_aggregation_weights_make_the_step(name: str) -> None:
     beta = 1 - torch.zeros(3, graph.num_nodes).double().index_add(1, graph.receivers(), share)
     message = weights[:, :, None] * x[:, graph.indices.long()]
     step = beta[:, :, None] * x + torch.zeros_like(x).index_add(1, graph.receivers(), message)
-    torch.testing.assert_close(dense.DENSE.propagate(x, graph, R_P, R_MU, 1), step)
+    torch.testing.assert_close(dense.DENSE.propagate(x, graph, Power(R_P), R_MU, 1), step)

@@ -21,6 +21,7 @@ from plap.kernels.torch.backend import TORCH
 from plap.kernels.torch.chunked import op
 from plap.kernels.torch.chunked.chunks import chunks
 from plap.kernels.torch.chunked.ways import ways
+from plap.penalties import Power
 from problems import P_VALUES, PROBLEMS, Problem
 
 Operator = Callable[[Tensor, Graph, Tensor, Tensor], Tensor]
@@ -33,7 +34,7 @@ def numbers(*values: float) -> Tensor:
 def in_chunks(
     size: int, every: int, K: int, omega: float = 1.0, eps: float | None = None
 ) -> Operator:  # fmt: skip
-    return lambda x, graph, p, mu: op.propagate(x, graph, p, mu, K, omega, eps, Way(every, size, 0))
+    return lambda x, graph, p, mu: op.propagate(x, graph, Power(p), mu, K, omega, eps, Way(every, size, 0))
 
 
 def values_and_gradients(operator: Operator, problem: Problem, p: Tensor, mu: Tensor) -> Iterator[Tensor]:
@@ -56,7 +57,7 @@ def test_rows_cut_anywhere_give_what_autograd_gives(
     got = values_and_gradients(in_chunks(size, every, K, omega, eps), PROBLEMS[name](), p, mu)
 
     def expected(x: Tensor, graph: Graph, p: Tensor, mu: Tensor) -> Tensor:
-        return autograd_ops.propagate(x, graph, p, mu, K, omega, eps)
+        return autograd_ops.propagate(x, graph, Power(p), mu, K, omega, eps)
 
     for result, wanted in zip(got, values_and_gradients(expected, PROBLEMS[name](), p, mu), strict=True):
         torch.testing.assert_close(result, wanted, rtol=1e-9, atol=1e-9)
@@ -149,7 +150,7 @@ def watched(
     mu = torch.full((runs,), 0.1, dtype=dtype, device=device).requires_grad_(training)
     graph = replace(graph, weight=weight)
     with Allocations(x, G, weight, p, mu, graph.indptr, graph.indices, graph.degree) as seen:
-        results = [op.propagate(x, graph, p, mu, K, 0.9, None, way)]
+        results = [op.propagate(x, graph, Power(p), mu, K, 0.9, None, way)]
         if training:
             results += torch.autograd.grad(results[0], [x, weight, p, mu], G)
     return seen, sum(result.untyped_storage().nbytes() for result in results)
@@ -200,7 +201,7 @@ def test_nothing_of_size_edges_times_channels_exists(large: Graph, device: str) 
     with by_autograd:
         x = torch.randn(1, large.num_nodes, channels, device=device)
         autograd_ops.propagate(
-            x, large.to(device), torch.ones(1, device=device), torch.ones(1, device=device), 1
+            x, large.to(device), Power(torch.ones(1, device=device)), torch.ones(1, device=device), 1
         )
     assert by_autograd.largest == large.num_entries * channels  # so the watch sees what it should
 
@@ -208,9 +209,9 @@ def test_nothing_of_size_edges_times_channels_exists(large: Graph, device: str) 
 def test_cotangents_of_any_layout(large: Graph) -> None:
     x = problems.features(large.num_nodes, 6, seed=1).T.contiguous().T[None].requires_grad_()
     assert not x.is_contiguous()
-    result = TORCH.propagate(x, large, numbers(1.5), numbers(0.1), 2)
+    result = TORCH.propagate(x, large, Power(numbers(1.5)), numbers(0.1), 2)
     (got,) = torch.autograd.grad(result.sum(), x)
-    expected = autograd_ops.propagate(x, large, numbers(1.5), numbers(0.1), 2)
+    expected = autograd_ops.propagate(x, large, Power(numbers(1.5)), numbers(0.1), 2)
     torch.testing.assert_close(result, expected)
     torch.testing.assert_close(got, torch.autograd.grad(expected.sum(), x)[0])
 
@@ -224,7 +225,7 @@ def test_one_gradient_alone_is_what_it_is_among_all(wanted: int) -> None:
         for k in which:
             inputs[k].requires_grad_()
         x, weight, p, mu = inputs
-        result = TORCH.propagate(x, problems.per_entry_weight(problem.graph, weight), p, mu, 3)
+        result = TORCH.propagate(x, problems.per_entry_weight(problem.graph, weight), Power(p), mu, 3)
         return list(torch.autograd.grad(result.square().sum(), [inputs[k] for k in which]))
 
     torch.testing.assert_close(slopes([wanted])[0], slopes([0, 1, 2, 3])[wanted])
@@ -233,7 +234,7 @@ def test_one_gradient_alone_is_what_it_is_among_all(wanted: int) -> None:
 def test_a_graph_is_backpropagated_through_twice() -> None:
     problem = problems.fixture()
     x = problem.x[None].clone().requires_grad_()
-    result = TORCH.propagate(x, problem.graph, numbers(1.5), numbers(0.1), 3)
+    result = TORCH.propagate(x, problem.graph, Power(numbers(1.5)), numbers(0.1), 3)
     first, second = (torch.autograd.grad(result.sum(), x, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second)
 
@@ -243,7 +244,7 @@ def test_second_derivatives_when_p_depends_on_x() -> None:
 
     def run(x: Tensor) -> Tensor:
         p = 1.5 + 0.3 * x.mean().tanh()
-        return TORCH.propagate(x, problem, p[None], numbers(0.3), 2)
+        return TORCH.propagate(x, problem, Power(p[None]), numbers(0.3), 2)
 
     x = problems.features(5, 2)[None].requires_grad_()
     once, twice = (
@@ -257,7 +258,7 @@ def test_batched_cotangents_and_functional_derivatives() -> None:
     graph, x = problems.random_graph(8, 0.5, seed=3), problems.features(8, 3)[None].requires_grad_()
 
     def run(x: Tensor) -> Tensor:
-        return TORCH.propagate(x, graph, numbers(1.5), numbers(0.3), 2)
+        return TORCH.propagate(x, graph, Power(numbers(1.5)), numbers(0.3), 2)
 
     result = run(x)
     cotangents = problems.features(3 * result.numel(), 1).reshape(3, *result.shape)
@@ -273,7 +274,7 @@ def test_batched_cotangents_and_functional_derivatives() -> None:
 
 def test_second_derivatives_within_a_budget_are_refused() -> None:
     graph, x = problems.random_graph(8, 0.5, seed=3), problems.features(8, 3)[None].requires_grad_()
-    result = TORCH.propagate(x, graph, numbers(1.5), numbers(0.3), 2, budget=2**20)
+    result = TORCH.propagate(x, graph, Power(numbers(1.5)), numbers(0.3), 2, budget=2**20)
     with pytest.raises(InputError, match="memory_budget cannot be kept for second derivatives"):
         torch.autograd.grad(result.sum(), x, create_graph=True)
 
@@ -282,7 +283,7 @@ def test_autocast_changes_nothing(large: Graph) -> None:
     x = problems.features(large.num_nodes, 16).float()[None].requires_grad_()
 
     def both() -> tuple[Tensor, Tensor]:
-        result = TORCH.propagate(x, large, numbers(1.5), numbers(0.1), 2)
+        result = TORCH.propagate(x, large, Power(numbers(1.5)), numbers(0.1), 2)
         return result, torch.autograd.grad(result.square().sum(), x)[0]
 
     expected = both()
@@ -297,7 +298,9 @@ def test_float32_features_learn_float64_weights() -> None:
     for dtype in (torch.float32, torch.float64):
         weight = graph.weight.clone().requires_grad_()
         x = problems.features(12, 4).to(dtype)[None]
-        result = TORCH.propagate(x, problems.per_entry_weight(graph, weight), numbers(1.5), numbers(0.5), 2)
+        result = TORCH.propagate(
+            x, problems.per_entry_weight(graph, weight), Power(numbers(1.5)), numbers(0.5), 2
+        )
         slopes += torch.autograd.grad(result.square().sum(), weight)
     assert slopes[0].dtype == torch.float64
     torch.testing.assert_close(slopes[0], slopes[1], rtol=0, atol=1e-4 * slopes[1].abs().max().item())

@@ -13,6 +13,8 @@ from plap.kernels.backend import Capabilities, Variant
 from plap.kernels.budget import Shape, Way, choose
 from plap.kernels.fused import operator
 from plap.kernels.fused.layout import padded
+from plap.kernels.fused.penalty_code import POWER, key_of, refusal
+from plap.penalties import Penalty, Power
 
 _NO_FUNCTIONAL_GRADIENT = (
     "torch.func.grad and forward-mode derivatives do not exist for the fused backend of plap.propagate; "
@@ -31,30 +33,52 @@ class Fused:
         self,
         x: Tensor,
         graph: Graph,
-        p: Tensor,
+        penalty: Penalty,
         mu: Tensor,
         K: int,
         omega: float = 1.0,
         eps: float | None = None,
         *,
+        detach_weights: bool = False,
         variant: Variant = "paper",
         budget: int | None = None,
     ) -> Tensor:
         """K steps of Eq. 11-13 on x [R, N, C]."""
         weight = graph.weight.to(x.dtype)
         degree = graph.degree.detach()  # its part in the gradient of the weights is in the kernel
-        p, mu = p.double(), mu.double()
-        _refuse_functional_gradients(x, weight, p, mu)
-        training = torch.is_grad_enabled() and any(_may_need_gradient(t) for t in (x, weight, p, mu))
+        parameter, mu = torch.as_tensor(penalty.parameter).double(), mu.double()
+        key, c = POWER, 1.0
+        if not isinstance(penalty, Power):
+            key, c = key_of(type(penalty), tuple(penalty.constants.items())), float(penalty.c)
+        _refuse_functional_gradients(x, weight, parameter, mu)
+        training = torch.is_grad_enabled() and any(_may_need_gradient(t) for t in (x, weight, parameter, mu))
         every = KEEP_ALL if training else KEEP_NONE
         if budget is not None:
-            _refuse_batches(x, weight, p, mu)
+            _refuse_batches(x, weight, parameter, mu)
             shape = Shape.of(x, graph, K)
             every = choose(self.ways(shape, training=training), shape, budget).every
         result: Tensor = operator.fused_forward(
-            x, graph.indptr, graph.indices, weight, degree, p, mu, K, omega, eps or 0.0, every
+            x,
+            graph.indptr,
+            graph.indices,
+            weight,
+            degree,
+            parameter,
+            mu,
+            K,
+            omega,
+            eps or 0.0,
+            every,
+            key,
+            c,
+            detach_weights,
         )[0]
         return result
+
+    def refuses(self, penalty: Penalty) -> str | None:
+        """Refuses a penalty whose functions cannot be translated for Numba."""
+        reason: str | None = refusal(type(penalty), tuple(penalty.constants.items()))
+        return reason
 
     def ways(self, shape: Shape, *, training: bool) -> list[Way]:
         """All activations kept, then some recomputed.

@@ -2,10 +2,11 @@
 
 With G the gradient of the step's result, Gh = αG, h = Gh·F', Z = s Gh, t = s² h and u = Z·Y − t,
 
-    ∂l/∂F_i = s_i Σ_j [ M_ij Z_j + κ_ij c_ij (Y_i − Y_j) ],      κ_ij = (p − 2) M_ij / |Y_i − Y_j|²,
+    ∂l/∂F_i = s_i Σ_j [ M_ij Z_j + κ_ij c_ij (Y_i − Y_j) ],      κ_ij = 2 w_ij² ψ'(ν_ij),
     c_ij = u_i + u_j − (Z_i − Z_j)·(Y_i − Y_j)                   (the cotangents of M_ij and M_ji together),
 
-so one pass over the rows does it, and nothing of size edges × channels exists.
+so one pass over the rows does it, and nothing of size edges × channels exists. For powers
+κ_ij = (p − 2) M_ij / |Y_i − Y_j|².
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from plap.kernels.fused.conductance import conductances
-from plap.kernels.fused.forward_rows import ONE, TWO, batch_end, later
+from plap.kernels.fused.forward_rows import ONE, TWO, batch_end, later, squared_gradients
 from plap.kernels.fused.jit import compiled, in_order
 from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
 from plap.kernels.fused.layout import BLOCK
+from plap.kernels.fused.penalty_functions import CONDUCTANCES, PUSHES, RATES, SLOPES, ask
 
 
 @compiled
@@ -64,7 +66,7 @@ def prepare_rows(
 @compiled
 def backward_rows(
     lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, norms: Any, G: Any,
-    yf: Any, gp: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
+    yf: Any, gp: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """Replace G = ∂l/∂F' by ∂l/∂F; adds to ∂l/∂p, row by row, if wanted.
 
@@ -73,7 +75,8 @@ def backward_rows(
     indptr, indices, w, s = graph
     p, _, omega, eps2, want_p = scalars
     nu, M, cut, c, batch = buffers
-    linear = p == 2.0 and not want_p
+    power = len(rule) == 0
+    linear = power and p == 2.0 and not want_p
     conductance = w if linear else M
     first = lo
     while first < hi:
@@ -82,16 +85,54 @@ def backward_rows(
         if not linear:
             count = np.uint64(indptr[end]) - start
             _gradient_products(first, end, node, row, graph, YZ, norms, u, nu, cut, c, blocks, width)
-            conductances(nu, M, w, start, count, cut, p, eps2)
+            if len(rule) == 0:
+                conductances(nu, M, w, start, count, cut, p, eps2)
+            else:
+                ask(CONDUCTANCES, rule, nu, M, cut, c, w, start, count, p, eps2)
             if want_p:
+                if len(rule) > 0:
+                    ask(RATES, rule, nu, M, cut, c, w, start, count, p, eps2)
                 for i in range(first, end):
                     lo_k, hi_k = np.uint64(indptr[i]) - start, np.uint64(indptr[i + ONE]) - start
-                    gp[node + i] += _slope_in_p(nu, M, c, lo_k, hi_k, p, eps2)
-            _pushes(nu, M, c, w, start, count, p)
+                    if len(rule) == 0:
+                        gp[node + i] += _slope_in_p(nu, M, c, lo_k, hi_k, p, eps2)
+                    else:
+                        gp[node + i] += _half_dot(c, cut, lo_k, hi_k)
+            if len(rule) == 0:
+                _pushes(nu, M, c, w, start, count, p)
+            else:
+                ask(PUSHES, rule, nu, M, cut, c, w, start, count, p, eps2)
         for i in range(first, end):
             yf[node + i] = _backward_row(
                 i, np.uint64(indptr[i]), np.uint64(indptr[i + ONE]), row, indices, YZ, G, conductance, c,
-                start, s[i], omega, p == 2.0, blocks, width,
+                start, s[i], omega, power and p == 2.0, blocks, width,
+            )  # fmt: skip
+        first = end
+
+
+@compiled
+def detached_rows(
+    lo: Any, hi: Any, node: Any, row: Any, graph: Any, Y: Any, YZ: Any, norms: Any, G: Any,
+    yf: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
+) -> None:  # fmt: skip
+    """The same where ψ counts as a constant: ∂l/∂F_i = s_i Σ_j M_ij Z_j."""
+    indptr, indices, w, s = graph
+    p, _, omega, eps2, _ = scalars
+    nu, M, cut, c, batch = buffers
+    first = lo
+    while first < hi:
+        end = batch_end(indptr, first, hi, batch)
+        start = np.uint64(indptr[first])
+        count = np.uint64(indptr[end]) - start
+        squared_gradients(first, end, node, row, graph, Y, norms, nu, cut, blocks, width)
+        if len(rule) == 0:
+            conductances(nu, M, w, start, count, cut, p, eps2)
+        else:
+            ask(CONDUCTANCES, rule, nu, M, cut, c, w, start, count, p, eps2)
+        for i in range(first, end):
+            yf[node + i] = _backward_row(
+                i, np.uint64(indptr[i]), np.uint64(indptr[i + ONE]), row, indices, YZ, G, M, c,
+                start, s[i], omega, True, blocks, width,
             )  # fmt: skip
         first = end
 
@@ -190,13 +231,22 @@ def _slope_in_p(nu: Any, M: Any, c: Any, lo: Any, hi: Any, p: Any, eps2: Any) ->
 
 
 @compiled
+def _half_dot(c: Any, rates: Any, lo: Any, hi: Any) -> Any:
+    """Σ ½ c w ∂ψ/∂parameter over a row: each edge is met from both ends, and c is of both."""
+    total = 0.0
+    for k in range(lo, hi):
+        total += 0.5 * c[k] * rates[k]
+    return total
+
+
+@compiled
 def weight_rows(
     lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, t: Any, pull: Any, yf: Any,
-    norms: Any, gw: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
+    norms: Any, gw: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """Add ∂l/∂w_ij = c_ij ∂M_ij/∂w_ij + ∂l/∂D_i for every entry; here c_ij = Z_i·Y_j − t_i alone."""
     indptr, indices, w, s = graph
-    p, m, _, eps2, _ = scalars
+    p, m, _, eps2, detach = scalars
     nu, M, cut, c, batch = buffers
     lanes = np.uint64(BLOCK * len(width))
     stride = TWO * blocks * lanes
@@ -206,7 +256,12 @@ def weight_rows(
         end = batch_end(indptr, first, hi, batch)
         start = np.uint64(indptr[first])
         _gradient_products(first, end, node, row, graph, YZ, norms, u, nu, cut, c, blocks, width)
-        conductances(nu, M, w, start, np.uint64(indptr[end]) - start, cut, p, eps2)
+        count = np.uint64(indptr[end]) - start
+        if len(rule) == 0:
+            conductances(nu, M, w, start, count, cut, p, eps2)
+        else:
+            ask(CONDUCTANCES, rule, nu, M, cut, c, w, start, count, p, eps2)
+            ask(SLOPES, rule, nu, M, cut, c, w, start, count, p, eps2)
         for i in range(first, end):
             if s[i] == 0:
                 continue
@@ -223,6 +278,11 @@ def weight_rows(
                     offset = TWO * (row + b * lanes)
                     z = load(YZ, i * stride + offset + lanes, width)
                     product += dot(z, load(YZ, j * stride + offset, width))
-                slope = real(0.5 * p) if nu[e - start] > 0 else real(1)
-                gw[e] += product * slope * M[e - start] / w[e] + to_degree
+                varies = nu[e - start] > 0 and not detach
+                if len(rule) == 0:
+                    share = real(0.5 * p) if varies else real(1)
+                    gw[e] += product * share * M[e - start] / w[e] + to_degree
+                else:
+                    steep = cut[e - start] if varies else real(0)
+                    gw[e] += product * (M[e - start] / w[e] + steep) + to_degree
         first = end

@@ -25,7 +25,7 @@ _LOG2 = (
 )
 """log2(1 + z) / z on [√½ - 1, √2 - 1], relative error 3e-8."""
 
-_EXP2 = (
+EXP2 = (
     1.0,
     0.6931472067028326,
     0.24022650922288757,
@@ -94,14 +94,14 @@ def _power(nu: Any, out: Any, count: Any, p: Any) -> None:
             out[k] = np.sqrt(nu[k])
     elif nu.itemsize == 4:
         for k in range(count):
-            out[k] = _power_float32(nu[k], h)
+            out[k] = power_float32(nu[k], h)
     else:
         for k in range(count):
             out[k] = nu[k] ** h
 
 
 @compiled
-def _power_float32(nu: Any, h: Any) -> Any:
+def power_float32(nu: Any, h: Any) -> Any:
     """ν^h = 2^(h·e) 2^(h·log2 m) for ν = 2^e m; the integer part of h·e is split off without rounding."""
     bits = float_bits(max(nu, np.float32(1.2e-38)))
     shifted = bits - _SQRT_HALF_BITS
@@ -114,8 +114,8 @@ def _power_float32(nu: Any, h: Any) -> Any:
     rest = multiply_add(h, exponent, -np.float32(turns)) + h * (z * series)
     more = float_bits(rest + _ROUNDER) - float_bits(_ROUNDER)
     f = rest - np.float32(more)
-    result = np.float32(_EXP2[6])
+    result = np.float32(EXP2[6])
     for term in range(6):
-        result = multiply_add(result, f, np.float32(_EXP2[5 - term]))
+        result = multiply_add(result, f, np.float32(EXP2[5 - term]))
     scale = min(max(turns + more, np.int32(-126)), np.int32(120))
     return result * bits_float(_ONE_BITS + (scale << np.int32(23))) if nu > 0 else np.float32(0)

@@ -1,6 +1,7 @@
 """One step forward (Eq. 11-13), row by row.
 
 Symbols are those of the paper: s = D^(-1/2), Y = s F, ν = w|Y_i − Y_j|², m = 2μ/p, α of the receiver.
+``rule`` is empty for powers; else it holds the address of the penalty's function. ``p`` is the parameter.
 
 Rows are taken in batches whose entries fit a small buffer: distances of all entries, conductances of all
 entries, then the sums row by row, which find their neighbours' channels still in the cache. A row of C
@@ -18,6 +19,7 @@ from plap.kernels.fused.conductance import conductances
 from plap.kernels.fused.jit import compiled, inlined
 from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
 from plap.kernels.fused.layout import BLOCK
+from plap.kernels.fused.penalty_functions import CONDUCTANCES, ask
 
 AHEAD = 16
 """How many entries before its use a neighbour's row is asked for."""
@@ -60,7 +62,7 @@ def scale_rows(
 @compiled
 def forward_rows(
     lo: Any, hi: Any, node: Any, row: Any, graph: Any, X: Any, Y: Any, norms: Any,
-    out: Any, norms_next: Any, alphas: Any, scalars: Any, buffers: Any, blocks: Any, width: Any,
+    out: Any, norms_next: Any, alphas: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """One step: Y of the next step, or F itself if this is the last; |Y_i|²; α."""
     indptr, indices, w, s = graph
@@ -68,15 +70,19 @@ def forward_rows(
     nu, M, cut, _, batch = buffers
     stride = blocks * np.uint64(BLOCK * len(width))
     real = s.dtype.type
-    linear = p == 2.0
+    linear = len(rule) == 0 and p == 2.0
     conductance = w if linear else M
     first = lo
     while first < hi:
         end = hi if linear else batch_end(indptr, first, hi, batch)
         start = np.uint64(0) if linear else np.uint64(indptr[first])
         if not linear:
-            _squared_gradients(first, end, node, row, graph, Y, norms, nu, cut, blocks, width)
-            conductances(nu, M, w, start, np.uint64(indptr[end]) - start, cut, p, eps2)
+            count = np.uint64(indptr[end]) - start
+            squared_gradients(first, end, node, row, graph, Y, norms, nu, cut, blocks, width)
+            if len(rule) == 0:
+                conductances(nu, M, w, start, count, cut, p, eps2)
+            else:
+                ask(CONDUCTANCES, rule, nu, M, cut, nu, w, start, count, p, eps2)
         for i in range(first, end):
             begin = np.uint64(indptr[i])
             degree = np.uint64(indptr[i + ONE]) - begin
@@ -96,7 +102,7 @@ def forward_rows(
 
 
 @compiled
-def _squared_gradients(
+def squared_gradients(
     first: Any, end: Any, node: Any, row: Any, graph: Any, Y: Any, norms: Any, nu: Any, cut: Any,
     blocks: Any, width: Any,
 ) -> None:  # fmt: skip

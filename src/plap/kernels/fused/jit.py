@@ -30,12 +30,12 @@ _OPTIONS: dict[str, Any] = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
-_REORDER = {"contract", "reassoc", "nsz", "arcp"}
+REORDER = {"contract", "reassoc", "nsz", "arcp"}
 
-compiled: Decorator = njit(**_OPTIONS, fastmath=_REORDER)
+compiled: Decorator = njit(**_OPTIONS, fastmath=REORDER)
 """Sums and products may be reordered; NaN and infinity keep their meaning."""
 
-inlined: Decorator = njit(**_OPTIONS, fastmath=_REORDER, inline="always")
+inlined: Decorator = njit(**_OPTIONS, fastmath=REORDER, inline="always")
 """For small helpers: pasted into their callers before compilation, which makes that shorter."""
 
 in_order: Decorator = njit(**_OPTIONS, fastmath=False)
@@ -43,6 +43,13 @@ in_order: Decorator = njit(**_OPTIONS, fastmath=False)
 
 instruction: Callable[[Callable[..., Any]], Any] = intrinsic
 """For functions that write LLVM instructions themselves."""
+
+
+@cache
+def source_stamp() -> str:
+    """A digest of the kernels' sources, for the key under which Numba keeps what it compiled."""
+    folder = Path(__file__).parent
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
 
 
 def c_function(function: Callable[[Any], None]) -> Any:
@@ -56,13 +63,6 @@ def c_function(function: Callable[[Any], None]) -> Any:
         return cfunc(signature, error_model="numpy")(function)
 
 
-@cache
-def source_stamp() -> str:
-    """A digest of the kernels' sources, for the key of Numba's cache."""
-    folder = Path(__file__).parent
-    return hashlib.sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
-
-
 Codegen = Callable[[Any, Any, Any, Any], Any]
 
 
@@ -74,6 +74,18 @@ def pointer(typingctx: Any, address: Any) -> tuple[Any, Codegen]:
         return builder.inttoptr(args[0], cgutils.voidptr_t)
 
     return types.voidptr(types.uint64), codegen
+
+
+@instruction
+def invoke(typingctx: Any, address: Any, argument: Any) -> tuple[Any, Codegen]:
+    """Call the C function of one pointer that is at ``address``."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t]).as_pointer()
+        builder.call(builder.inttoptr(args[0], kind), [builder.inttoptr(args[1], cgutils.voidptr_t)])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64), codegen
 
 
 @instruction

@@ -19,8 +19,9 @@ _NOT_KEPT = "plap::fused_forward was called with every=0, so there is nothing to
 
 @torch.library.custom_op("plap::fused_forward", mutates_args=())
 def fused_forward(
-    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
-    K: int, omega: float, eps: float, every: int,
+    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
+    parameter: Tensor, mu: Tensor, K: int, omega: float, eps: float, every: int, penalty: str, c: float,
+    detach: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """The result, and for the backward pass Y before every ``every``-th step, α of every step and |Y|²."""
     from plap.kernels.fused import passes  # noqa: PLC0415  (Numba takes a second to import)
@@ -31,12 +32,13 @@ def fused_forward(
         indices,
         weight.contiguous(),
         degree,
-        p.contiguous(),
+        parameter.contiguous(),
         mu.contiguous(),
         K,
         omega,
         eps,
         every,
+        passes.Rule(penalty, c, detach),
     )
     result = saved.result
     if result.shape != x.shape:
@@ -48,8 +50,9 @@ def fused_forward(
 
 @fused_forward.register_fake
 def _forward_fake(
-    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
-    K: int, omega: float, eps: float, every: int,
+    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
+    parameter: Tensor, mu: Tensor, K: int, omega: float, eps: float, every: int, penalty: str, c: float,
+    detach: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     runs, nodes, channels = x.shape
     result = x.new_empty(runs, nodes, channels)
@@ -67,56 +70,55 @@ def _forward_fake(
 @torch.library.custom_op("plap::fused_backward", mutates_args=())
 def fused_backward(
     grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor, indptr: Tensor,
-    indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float,
-    every: int, want_weight: bool, want_p: bool,
+    indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor, mu: Tensor, omega: float, eps: float,
+    every: int, penalty: str, c: float, detach: bool, want_weight: bool, want_parameter: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    """Cotangents of x, weight (empty unless wanted), p (meaningless unless wanted) and mu."""
+    """Cotangents of x, weight (empty unless wanted), the penalty's parameter (0 unless wanted) and mu."""
     from plap.kernels.fused import passes  # noqa: PLC0415
 
     saved = passes.Saved(
         history.contiguous(), norms.contiguous(), alphas.contiguous(), passes.pad(result, history.shape[-1])
     )
     gradients = passes.backward(
-        grad, saved, x, indptr, indices, weight.contiguous(), degree, p.contiguous(), mu.contiguous(),
-        omega, eps, every, want_weight=want_weight, want_p=want_p,
+        grad, saved, x, indptr, indices, weight.contiguous(), degree, parameter.contiguous(), mu.contiguous(),
+        omega, eps, every, passes.Rule(penalty, c, detach), want_weight=want_weight,
+        want_parameter=want_parameter,
     )  # fmt: skip
     gw = weight.new_empty(0) if gradients.weight is None else gradients.weight
-    return gradients.x.contiguous(), gw, gradients.p, gradients.mu
+    return gradients.x.contiguous(), gw, gradients.parameter, gradients.mu
 
 
 @fused_backward.register_fake
 def _backward_fake(
     grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor, indptr: Tensor,
-    indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float,
-    every: int, want_weight: bool, want_p: bool,
+    indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor, mu: Tensor, omega: float, eps: float,
+    every: int, penalty: str, c: float, detach: bool, want_weight: bool, want_parameter: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     gw = torch.empty_like(weight) if want_weight else weight.new_empty(0)
     gx = grad.new_empty(grad.shape)
-    return gx, gw, torch.empty_like(p), torch.empty_like(mu)
+    return gx, gw, torch.empty_like(parameter), torch.empty_like(mu)
 
 
 def _save_for_backward(
     ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor, Tensor]
 ) -> None:
-    x, *graph_and_parameters, _, omega, eps, every = inputs
+    x, *graph_and_parameters, _, omega, eps, every, penalty, c, detach = inputs
     norms = output[3]
     # x is held only where steps are taken again; elsewhere the empty norms stand in its place
     ctx.save_for_backward(*output, x if every > KEEP_ALL else norms, *graph_and_parameters)
-    ctx.omega, ctx.eps, ctx.every = omega, eps, every
+    ctx.every, ctx.settings = every, (omega, eps, every, penalty, c, detach)
     ctx.set_materialize_grads(False)
 
 
 def _pull_back(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-    nothing = (None,) * 11
+    nothing = (None,) * 14
     if grad is None:
         return nothing
     if ctx.saved_tensors[1].ndim != 4:
         raise RuntimeError(_NOT_KEPT)
-    _, _, _, need_weight, _, need_p, need_mu, *_ = ctx.needs_input_grad
-    gx, gw, gp, gmu = fused_backward(
-        grad, *ctx.saved_tensors, ctx.omega, ctx.eps, ctx.every, need_weight, need_p
-    )
-    slopes = (gw if need_weight else None, None, gp if need_p else None, gmu if need_mu else None)
+    _, _, _, need_weight, _, need_parameter, need_mu, *_ = ctx.needs_input_grad
+    gx, gw, gp, gmu = fused_backward(grad, *ctx.saved_tensors, *ctx.settings, need_weight, need_parameter)
+    slopes = (gw if need_weight else None, None, gp if need_parameter else None, gmu if need_mu else None)
     return (gx, None, None, *slopes, *nothing[7:])
 
 
@@ -138,11 +140,12 @@ def _as_runs(value: Tensor, dim: int | None, batch: int, axis: int) -> Tensor:
 
 @fused_forward.register_vmap
 def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-    x, indptr, indices, weight, degree, p, mu, *settings, every = args
+    x, indptr, indices, weight, degree, parameter, mu, *settings = args
+    every = settings[3]
     if any(in_dims[k] is not None for k in (1, 2, 3, 4)):
         return _one_by_one(fused_forward, info, in_dims, args)
-    x, p, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 5, 6))
-    result, *saved = fused_forward(x, indptr, indices, weight, degree, p, mu, *settings, every)
+    x, parameter, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 5, 6))
+    result, *saved = fused_forward(x, indptr, indices, weight, degree, parameter, mu, *settings)
     split = (info.batch_size, -1)
     result = result.unflatten(0, split)
     if every == KEEP_NONE:
@@ -152,7 +155,7 @@ def _forward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tup
 
 @fused_backward.register_vmap
 def _backward_vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-    every, want_weight = args[14:16]
+    every, want_weight = args[14], args[18]
     if want_weight or any(in_dims[k] is not None for k in (6, 7, 8, 9)):
         return _one_by_one(fused_backward, info, in_dims, args)
     axes = {0: 0, 1: 0, 2: 1, 3: 1, 10: 0, 11: 0} | ({4: 1, 5: 0} if every > KEEP_ALL else {})

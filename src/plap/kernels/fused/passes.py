@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,6 +17,8 @@ from torch import Tensor
 from plap.kernels.activations import KEEP_ALL, KEEP_NONE, backwards, kept
 from plap.kernels.fused import threads
 from plap.kernels.fused.layout import BLOCK, layout, padded
+from plap.kernels.fused.penalty_code import POWER, place_of
+from plap.kernels.fused.penalty_functions import edge_loop
 from plap.kernels.fused.task_loops import Call, task_loop
 
 _GRAIN = 10_000
@@ -46,20 +48,34 @@ class Gradients:
 
     x: Tensor
     weight: Tensor | None
-    p: Tensor
+    parameter: Tensor
     mu: Tensor
 
 
+class Rule(NamedTuple):
+    """How edges are weighed."""
+
+    penalty: str
+    """Its key in :mod:`plap.kernels.fused.penalty_code`."""
+    c: float
+    """The constant in ρ'(y) = c y ψ(y²); unused for powers, where it is p."""
+    detach: bool
+    """Whether ψ counts as a constant in the backward pass."""
+
+
+POWERS = Rule(POWER, 1.0, False)
+
+
 def forward(
-    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor, mu: Tensor,
-    K: int, omega: float, eps: float, every: int,
+    x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor, mu: Tensor,
+    K: int, omega: float, eps: float, every: int, rule: Rule = POWERS,
 ) -> Saved:  # fmt: skip
-    """K steps of Eq. 11-13 on x [R, N, C]; p and mu are [R], degree [N], all three float64.
+    """K steps of Eq. 11-13 on x [R, N, C]; mu and the penalty's parameter are [R], degree [N], all float64.
 
     eps = 0 means the cut rule. Y before every ``every``-th step is kept; if ``every`` is 0, only ``result``
     can be used afterwards.
     """
-    call = _Caller(x, indptr, indices, weight, degree, p, mu, omega, eps)
+    call = _Caller(x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)
     runs, nodes, channels = x.shape
     X = pad(x, padded(channels))
     number = kept(K, every) if every != KEEP_NONE else 0
@@ -93,10 +109,11 @@ def forward(
 
 def backward(
     grad: Tensor, saved: Saved, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
-    p: Tensor, mu: Tensor, omega: float, eps: float, every: int, *, want_weight: bool, want_p: bool,
+    parameter: Tensor, mu: Tensor, omega: float, eps: float, every: int, rule: Rule = POWERS, *,
+    want_weight: bool, want_parameter: bool,
 ) -> Gradients:  # fmt: skip
     """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x is used if ``every`` > 1."""
-    call = _Caller(grad, indptr, indices, weight, degree, p, mu, omega, eps)
+    call = _Caller(grad, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)
     runs, nodes, channels = grad.shape
     K = saved.alphas.shape[0]
     G = pad(grad, saved.result.shape[2], copy=True)
@@ -121,50 +138,63 @@ def backward(
             "prepare", Y=Y, F_next=F_next, Y_first=saved.history[0], G=G, gX=gX, gm=gm, flag=k == K - 1,
             **nodes_of_step,
         )  # fmt: skip
-        call("backward", G=G, yf=yf, gp=gp, flag=want_p, **nodes_of_step)
+        if rule.detach:
+            call("detached", Y=Y, G=G, yf=yf, **nodes_of_step)
+        else:
+            call("backward", G=G, yf=yf, gp=gp, flag=want_parameter, **nodes_of_step)
         if gw is not None:
-            call("weight", yf=yf, gw=gw, **nodes_of_step)
+            call("weight", yf=yf, gw=gw, flag=rule.detach, **nodes_of_step)
         F_next = Y
     gX += G
     slope_m = gm.sum(1)
-    return Gradients(gX[:, :, :channels], gw, gp.sum(1) - 2 * mu / p.square() * slope_m, 2 / p * slope_m)
+    of_parameter = gp.sum(1)
+    c: float | Tensor = rule.c
+    if rule.penalty == POWER:  # c = p, and m = 2μ/p
+        c = parameter
+        of_parameter = of_parameter - 2 * mu / parameter.square() * slope_m
+    return Gradients(gX[:, :, :channels], gw, of_parameter, 2 / c * slope_m)
 
 
 class _Caller:
     """Runs one kernel after another on the same graph and the same runs."""
 
     def __init__(
-        self, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, p: Tensor,
-        mu: Tensor, omega: float, eps: float,
+        self, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor,
+        mu: Tensor, omega: float, eps: float, rule: Rule,
     ) -> None:  # fmt: skip
         runs, nodes, channels = x.shape
         blocks, lanes = layout(channels)
         entries = indices.shape[0]
-        m = (2 * mu / p).clamp(min=torch.finfo(x.dtype).tiny)
+        c = parameter if rule.penalty == POWER else rule.c
+        m = (2 * mu / c).clamp(min=torch.finfo(x.dtype).tiny)
+        self._power = rule.penalty == POWER
         s = torch.where(degree > 0, degree.rsqrt(), 0.0).to(x.dtype)
         rows = indptr.numpy()
         self._threads = threads.count(runs * (entries + 4 * nodes) * blocks * lanes // 16, _GRAIN)
         chunks = _equal_chunks(rows, self._threads if runs < 8 * self._threads else 1)
         self._kernel = (lanes // BLOCK, x.dtype == torch.float64, indices.dtype == torch.int64)
         self._counter = ctypes.c_int64(0)
-        self._alive = (chunks, indptr, indices, weight, s, p, m)
+        self._alive = (chunks, indptr, indices, weight, s, parameter, m)
         call = self._call = Call()
         self._address = ctypes.addressof(call)
         call.counter = ctypes.addressof(self._counter)
         call.chunks = chunks.ctypes.data
         call.indptr, call.indices = indptr.data_ptr(), indices.data_ptr()
-        call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), p.data_ptr(), m.data_ptr()
-        call.runs, call.chunks_a_run, call.nodes, call.entries = runs, chunks.size - 1, nodes, entries
+        call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), parameter.data_ptr(), m.data_ptr()
+        call.runs, call.chunks_per_run, call.nodes, call.entries = runs, chunks.size - 1, nodes, entries
         call.blocks, call.batch = blocks, max(64, _CACHE // (blocks * lanes * x.element_size()))
         call.room = max(call.batch, int((rows[1:] - rows[:-1]).max(initial=0)))
         call.omega, call.eps2 = omega, eps * eps
+        if not self._power:
+            call.penalty = edge_loop(place_of(rule.penalty), x.dtype == torch.float64).address
 
     def __call__(self, kernel: str, *, flag: bool = False, **tensors: Tensor) -> None:
         self._call.flag = flag
         for name, tensor in tensors.items():
             setattr(self._call, name, tensor.data_ptr())
         self._counter.value = 0
-        loop, address = task_loop(kernel, *self._kernel)
+        power = self._power or kernel in ("scale", "prepare")  # these do not ask the penalty
+        loop, address = task_loop(kernel, *self._kernel, power)
         threads.run(loop, address, self._address, self._threads)
 
 

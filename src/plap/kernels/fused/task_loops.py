@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from plap.kernels.fused.backward_rows import backward_rows, prepare_rows, weight_rows
+from plap.kernels.fused.backward_rows import backward_rows, detached_rows, prepare_rows, weight_rows
 from plap.kernels.fused.forward_rows import forward_rows, scale_rows
 from plap.kernels.fused.jit import c_function, compiled, inlined, next_ticket, pointer, source_stamp
 from plap.kernels.fused.layout import BLOCK
@@ -24,11 +24,11 @@ _POINTERS = (
     *("X", "Y", "norms", "out", "norms_next", "alphas"),
     *("F_next", "Y_first", "G", "YZ", "u", "t", "pull", "yf", "gX", "gm", "gp", "gw"),
 )
-_SIZES = ("runs", "chunks_a_run", "nodes", "entries", "blocks", "batch", "room", "flag")
+_SIZES = ("runs", "chunks_per_run", "nodes", "entries", "blocks", "batch", "room", "flag", "penalty")
 
 
 class Call(ctypes.Structure):
-    """What a task loop is given: addresses, sizes, a flag, and two numbers."""
+    """What a task loop is given: addresses, sizes, a flag, the penalty's function, and two numbers."""
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in (*_POINTERS, *_SIZES)),
@@ -41,8 +41,13 @@ _CALL = np.dtype([(name, "u8") for name in (*_POINTERS, *_SIZES)] + [("omega", "
 
 
 @cache
-def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tuple[TaskLoop, int]:
-    """The compiled task loop of a kernel, and its address; compiled once, then kept on disk by Numba."""
+def task_loop(
+    kernel: str, blocks_of_lanes: int, double: bool, wide: bool, power: bool
+) -> tuple[TaskLoop, int]:
+    """The compiled task loop of a kernel, and its address; compiled once, then kept on disk by Numba.
+
+    ``power`` says that the penalty is a power; other penalties are called by the address that ``Call`` holds.
+    """
     width = (0,) * blocks_of_lanes
     real = np.float64 if double else np.float32
     index = np.uint64 if wide else np.uint32
@@ -52,23 +57,29 @@ def task_loop(kernel: str, blocks_of_lanes: int, double: bool, wide: bool) -> tu
     def loop(address: Any) -> None:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
         call = carray(address, (1,), _CALL)[0]
+        if power:  # noqa: SIM108  (Numba prunes statements, not expressions)
+            rule = ()
+        else:
+            rule = (call.penalty,)  # type: ignore[assignment]
         if which == 0:
             _scale_tasks(call, width, real)
         elif which == 1:
-            _forward_tasks(call, width, real, index)
+            _forward_tasks(call, width, real, index, rule)
         elif which == 2:
             _prepare_tasks(call, width, real)
         elif which == 3:
-            _backward_tasks(call, width, real, index)
+            _backward_tasks(call, width, real, index, rule)
+        elif which == 4:
+            _weight_tasks(call, width, real, index, rule)
         else:
-            _weight_tasks(call, width, real, index)
+            _detached_tasks(call, width, real, index, rule)
 
     code = c_function(loop)
     function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address)
     return function, code.address
 
 
-_KERNELS = ("scale", "forward", "prepare", "backward", "weight")
+_KERNELS = ("scale", "forward", "prepare", "backward", "weight", "detached")
 
 
 @inlined
@@ -80,9 +91,9 @@ def _array(address: Any, size: Any, dtype: Any) -> Any:
 def _next_task(call: Any, tasks: Any) -> Any:
     """(whether there is one, first row, end row, run) of the next task for this thread."""
     ticket = np.uint64(next_ticket(_array(call.counter, 1, np.int64)))
-    chunks = _array(call.chunks, call.chunks_a_run + np.uint64(1), np.uint64)
-    chunk = ticket % call.chunks_a_run
-    return ticket < tasks, chunks[chunk], chunks[chunk + np.uint64(1)], ticket // call.chunks_a_run
+    chunks = _array(call.chunks, call.chunks_per_run + np.uint64(1), np.uint64)
+    chunk = ticket % call.chunks_per_run
+    return ticket < tasks, chunks[chunk], chunks[chunk + np.uint64(1)], ticket // call.chunks_per_run
 
 
 @inlined
@@ -116,14 +127,14 @@ def _scale_tasks(call: Any, width: Any, real: Any) -> None:
     X = _array(call.X, call.runs * stride, real)
     Y = _array(call.Y, call.runs * stride, real)
     norms = _array(call.norms, call.runs * call.nodes, real)
-    more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+    more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
     while more:
         scale_rows(lo, hi, run * call.nodes, run * stride, s, X, Y, norms, call.blocks, width)
-        more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+        more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
 
 @compiled
-def _forward_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
+def _forward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     graph = _graph(call, real, index)
     X = _array(call.X, call.runs * stride, real)
@@ -133,14 +144,14 @@ def _forward_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
     norms_next = _array(call.norms_next, call.runs * call.nodes, real)
     alphas = _array(call.alphas, call.runs * call.nodes, real)
     buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+    more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
     while more:
         scalars = _scalars(call, run, real)
         forward_rows(
             lo, hi, run * call.nodes, run * stride, graph, X, Y, norms,
-            out, norms_next, alphas, scalars, buffers, call.blocks, width,
+            out, norms_next, alphas, scalars, buffers, call.blocks, width, rule,
         )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+        more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
 
 @inlined
@@ -168,18 +179,18 @@ def _prepare_tasks(call: Any, width: Any, real: Any) -> None:
     YZ = _array(call.YZ, np.uint64(2) * size, real)
     gm = _array(call.gm, call.runs * call.nodes, np.float64)
     u, t, pull, norms, alphas = _node_arrays(call, real)
-    more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+    more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
     while more:
         scalars = _scalars(call, run, real)
         prepare_rows(
             lo, hi, run * call.nodes, run * stride, s, alphas, Y, F_next, Y_first, G,
             YZ, u, t, pull, norms, gX, gm, scalars, call.blocks, width,
         )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+        more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
 
 @compiled
-def _backward_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
+def _backward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     graph = _graph(call, real, index)
     YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
@@ -188,18 +199,38 @@ def _backward_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
     gp = _array(call.gp, call.runs * call.nodes, np.float64)
     u, _, _, norms, _ = _node_arrays(call, real)
     buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+    more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
     while more:
         scalars = _scalars(call, run, real)
         backward_rows(
             lo, hi, run * call.nodes, run * stride, graph, YZ, u, norms, G,
-            yf, gp, scalars, buffers, call.blocks, width,
+            yf, gp, scalars, buffers, call.blocks, width, rule,
         )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.chunks_a_run * call.runs)
+        more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
 
 @compiled
-def _weight_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
+def _detached_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
+    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
+    graph = _graph(call, real, index)
+    Y = _array(call.Y, call.runs * stride, real)
+    YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
+    G = _array(call.G, call.runs * stride, real)
+    yf = _array(call.yf, call.runs * call.nodes, real)
+    _, _, _, norms, _ = _node_arrays(call, real)
+    buffers = _buffers(call, real)
+    more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
+    while more:
+        scalars = _scalars(call, run, real)
+        detached_rows(
+            lo, hi, run * call.nodes, run * stride, graph, Y, YZ, norms, G,
+            yf, scalars, buffers, call.blocks, width, rule,
+        )  # fmt: skip
+        more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
+
+
+@compiled
+def _weight_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
     """The weights are common to all runs, so a task takes its rows through every run in turn."""
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     graph = _graph(call, real, index)
@@ -208,12 +239,12 @@ def _weight_tasks(call: Any, width: Any, real: Any, index: Any) -> None:
     gw = _array(call.gw, call.entries, real)
     u, t, pull, norms, _ = _node_arrays(call, real)
     buffers = _buffers(call, real)
-    more, lo, hi, _ = _next_task(call, call.chunks_a_run)
+    more, lo, hi, _ = _next_task(call, call.chunks_per_run)
     while more:
         for run in range(call.runs):
             scalars = _scalars(call, run, real)
             weight_rows(
                 lo, hi, run * call.nodes, run * stride, graph, YZ, u, t, pull, yf, norms,
-                gw, scalars, buffers, call.blocks, width,
+                gw, scalars, buffers, call.blocks, width, rule,
             )  # fmt: skip
-        more, lo, hi, _ = _next_task(call, call.chunks_a_run)
+        more, lo, hi, _ = _next_task(call, call.chunks_per_run)

@@ -14,6 +14,7 @@ from plap.kernels.torch import autograd_ops
 from plap.kernels.torch.chunked import aggregation as chunked
 from plap.kernels.torch.chunked import op
 from plap.kernels.torch.chunked.ways import ways
+from plap.penalties import Penalty
 
 _UNBOUNDED = "memory_budget cannot be kept {where}: what autograd keeps of edges × channels has no bound"
 
@@ -34,12 +35,13 @@ class Torch:
         self,
         x: Tensor,
         graph: Graph,
-        p: Tensor,
+        penalty: Penalty,
         mu: Tensor,
         K: int,
         omega: float = 1.0,
         eps: float | None = None,
         *,
+        detach_weights: bool = False,
         variant: Variant = "paper",
         budget: int | None = None,
     ) -> Tensor:
@@ -48,15 +50,23 @@ class Torch:
         Second derivatives exist: asked for them, the backward pass leaves its work to autograd. The published
         variant, torch.func and torch.compile do so from the start.
         """
-        unbounded = _unbounded(x, graph, p, mu, variant)
+        unbounded = _unbounded(x, graph, penalty, mu, variant)
         if unbounded is not None:
             if budget is not None:
                 raise InputError(_UNBOUNDED.format(where=unbounded))
-            return autograd_ops.propagate(x, graph, p, mu, K, omega, eps, variant)
+            return autograd_ops.propagate(
+                x, graph, penalty, mu, K, omega, eps, detach_weights=detach_weights, variant=variant
+            )
         shape = Shape.of(x, graph, K)
-        way = choose(self.ways(shape, training=_needs_gradient(x, graph, p, mu)), shape, budget)
-        bounded = budget is not None
-        return op.propagate(x, graph, p.to(x.dtype), mu.to(x.dtype), K, omega, eps, way, bounded=bounded)
+        way = choose(self.ways(shape, training=_needs_gradient(x, graph, penalty, mu)), shape, budget)
+        return op.propagate(
+            x, graph, _typed(penalty, x), mu.to(x.dtype), K, omega, eps, way,
+            detach_weights=detach_weights, bounded=budget is not None,
+        )  # fmt: skip
+
+    def refuses(self, penalty: Penalty) -> str | None:
+        """No penalty is refused."""
+        return None
 
     def ways(self, shape: Shape, *, training: bool) -> list[Way]:
         """Large chunks of edges, small ones, then activations recomputed."""
@@ -66,25 +76,36 @@ class Torch:
 TORCH = Torch()
 
 
-def aggregation_weights(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, eps: float | None = None) -> Tensor:
+def aggregation_weights(
+    x: Tensor, graph: Graph, penalty: Penalty, mu: Tensor, eps: float | None = None
+) -> Tensor:
     """α_i D_i^-1/2 M_ij D_j^-1/2 of the step that starts from x, shape [R, entries]; arguments as above."""
-    if _unbounded(x, graph, p, mu, "paper") is not None or _needs_gradient(x, graph, p, mu):
-        return autograd_ops.aggregation_weights(x, graph, p, mu, eps)
+    if _unbounded(x, graph, penalty, mu, "paper") is not None or _needs_gradient(x, graph, penalty, mu):
+        return autograd_ops.aggregation_weights(x, graph, penalty, mu, eps)
     chunk = ways(Shape.of(x, graph, 1), training=False)[0].chunk
-    return chunked.aggregation_weights(x, graph, p.to(x.dtype), mu.to(x.dtype), eps, chunk)
+    return chunked.aggregation_weights(x, graph, _typed(penalty, x), mu.to(x.dtype), eps, chunk)
 
 
-def _needs_gradient(x: Tensor, graph: Graph, p: Tensor, mu: Tensor) -> bool:
-    return torch.is_grad_enabled() and any(value.requires_grad for value in (x, graph.weight, p, mu))
+def _typed(penalty: Penalty, x: Tensor) -> Penalty:
+    return penalty.at(torch.as_tensor(penalty.parameter).to(x.dtype))
 
 
-def _unbounded(x: Tensor, graph: Graph, p: Tensor, mu: Tensor, variant: Variant) -> str | None:
+def _tensors(x: Tensor, graph: Graph, penalty: Penalty, mu: Tensor) -> tuple[Tensor, ...]:
+    """All that can be differentiated."""
+    return x, graph.weight, torch.as_tensor(penalty.parameter), mu
+
+
+def _needs_gradient(x: Tensor, graph: Graph, penalty: Penalty, mu: Tensor) -> bool:
+    return torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(x, graph, penalty, mu))
+
+
+def _unbounded(x: Tensor, graph: Graph, penalty: Penalty, mu: Tensor, variant: Variant) -> str | None:
     """What has to be left to autograd, if anything."""
     if variant != "paper":
         return f"by variant {variant!r}"
     if torch.compiler.is_compiling():
         return "by backend 'torch' under torch.compile"
-    for value in (x, graph.weight, p, mu):
+    for value in _tensors(x, graph, penalty, mu):
         if torch._C._functorch.is_functorch_wrapped_tensor(value) or unpack_dual(value).tangent is not None:
             return "by backend 'torch' under torch.func and in forward mode"
     return None

@@ -8,14 +8,15 @@ from torch import Tensor
 from plap.graph import Graph
 from plap.kernels.torch.chunked.edges import Ends, Problem, Workspace, measure
 from plap.kernels.torch.chunked.forward import forward, row_norms, scaled
+from plap.penalties import Penalty
 
 
 @torch.no_grad()
 def aggregation_weights(
-    x: Tensor, graph: Graph, p: Tensor, mu: Tensor, eps: float | None, chunk: int
+    x: Tensor, graph: Graph, penalty: Penalty, mu: Tensor, eps: float | None, chunk: int
 ) -> Tensor:
     """α_i D_i^-1/2 M_ij D_j^-1/2 of the step that starts from x [R, N, C], shape [R, entries]."""
-    problem = Problem.of(graph, graph.weight, p, mu, 1.0, eps, chunk)
+    problem = Problem.of(graph, graph.weight, penalty, mu, 1.0, eps, chunk)
     workspace = Workspace(x, problem)
     Y = scaled(x, problem)
     stepped = torch.empty_like(Y)

@@ -4,7 +4,9 @@ With G = ∂l/∂F of the step's result, V = ω s G / T and u_i = V_i·(Y_i − 
 damping, the cotangent of log M_ij is b_ij = M_ij e^−shift_i (u_i − V_i·(Y_i − Y_j)), and
 
 .. math:: \partial l/\partial Y_i = \sum_j M_{ij} e^{-shift_j} V_j
-          + (p-2) (b_{ij} + b_{ji}) (Y_i - Y_j) / |Y_i - Y_j|^2.
+          + \epsilon_{ij} (b_{ij} + b_{ji}) (Y_i - Y_j) / |Y_i - Y_j|^2,
+
+where ε = ∂ log ψ / ∂ log ‖∇F‖, which is p − 2 for powers.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ class Slopes:
     anchor: Tensor
     """m ∂l/∂m, [R], float64."""
     x: Tensor | None
-    p: Tensor | None
-    """[R], float64, without the part that goes through m."""
+    parameter: Tensor | None
+    """Of the penalty, [R], float64, without the part that goes through m."""
     weight: Tensor | None
     """[entries]"""
     degree: Tensor | None
@@ -94,7 +96,10 @@ def _through_edges(
     Y: Tensor, V: Tensor, u: Tensor, out: Tensor, normaliser: Normaliser, problem: Problem,
     workspace: Workspace, slopes: Slopes,
 ) -> Tensor:  # fmt: skip
-    """Fill ``out`` with ∂l/∂Y; adds to the slopes in p and w, for which it returns Σ_j M_ij e^−shift_i."""
+    """Fill ``out`` with ∂l/∂Y; adds to the slopes in the parameter and in w.
+
+    Returns Σ_j M_ij e^−shift_i, which the slope in w needs.
+    """
     size = row_norms(Y, scratch=out)
     out.zero_()
     share = torch.zeros_like(size)
@@ -106,17 +111,21 @@ def _through_edges(
         own = edges.conductance(ends.weight, ends.at_receiver(normaliser.shift))
         along = _dots(ends.rows_at_receiver(V, room[1]), edges.direction).mul_(edges.scale)
         cotangent = ends.at_receiver(u).sub_(along).mul_(own)
-        if slopes.p is not None:
-            slopes.p += (cotangent * edges.log_gradient).sum(1, dtype=torch.float64)
+        if slopes.parameter is not None and not problem.detach:
+            slopes.parameter += (cotangent * edges.parameter_rate).sum(1, dtype=torch.float64)
         if slopes.weight is not None:
-            rate = torch.where(edges.varies, 1 + 0.5 * problem.q, 1).mul_(cotangent).div_(ends.weight)
+            varies = edges.varies & (not problem.detach)
+            rate = torch.where(varies, 1 + 0.5 * edges.elasticity, 1).mul_(cotangent).div_(ends.weight)
             slopes.weight[chunk.first : chunk.end] += rate.sum(0)
             ends.add_to_receiver(share, own)
         theirs = edges.conductance(ends.weight, ends.at_source(normaliser.shift))
         pushed = ends.rows_at_source(V, room[1])
+        if problem.detach:
+            ends.add_to_receiver(out, pushed.mul_(theirs[:, :, None]))
+            continue
         along = _dots(pushed, edges.direction).mul_(edges.scale)
         cotangent.add_(along.add_(ends.at_source(u)).mul_(theirs))
-        push = cotangent.mul_(problem.q).div_(edges.norm).div_(edges.norm).div_(edges.scale)
+        push = cotangent.mul_(edges.elasticity).div_(edges.norm).div_(edges.norm).div_(edges.scale)
         # where rows of 1e-15 and 1e15 meet, it may leave the range that its product with the rest stays in
         push = torch.where(edges.varies, push, 0).clamp_(-largest, largest)
         pushed.mul_(theirs[:, :, None]).addcmul_(edges.direction, push[:, :, None])

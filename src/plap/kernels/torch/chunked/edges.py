@@ -14,12 +14,14 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
+from plap.kernels.torch.autograd_ops import squared
 from plap.kernels.torch.chunked.chunks import Chunk, chunks
+from plap.penalties import Penalty, Power
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The graph and the numbers of Eq. 11-13 as a step uses them."""
+    """The graph, the penalty and the numbers of Eq. 11-13 as a step uses them."""
 
     indptr: Tensor
     indices: Tensor
@@ -28,30 +30,35 @@ class Problem:
     """[N], 1 for a node without edges."""
     root: Tensor
     """s = D^-1/2, [N, 1]."""
-    q: Tensor
-    """p − 2, [R, 1]."""
+    penalty: Penalty
+    """Its parameter is [R, 1]."""
     anchor: Tensor
-    """m = 2μ/p, [R, 1]."""
+    """m = 2μ/c, [R, 1]; c = p for powers."""
     omega: float
     eps: float | None
+    detach: bool
+    """Whether ψ counts as a constant in the backward pass."""
     chunks: tuple[Chunk, ...]
 
     @classmethod
     def of(
-        cls, graph: Graph, weight: Tensor, p: Tensor, mu: Tensor, omega: float, eps: float | None, size: int
-    ) -> Problem:
-        """``size`` entries per chunk; p and mu [R] have the type of x."""
+        cls, graph: Graph, weight: Tensor, penalty: Penalty, mu: Tensor, omega: float, eps: float | None,
+        size: int, *, detach: bool = False,
+    ) -> Problem:  # fmt: skip
+        """``size`` entries per chunk; mu and the penalty's parameter, [R], have the type of x."""
+        bound = penalty.at(torch.as_tensor(penalty.parameter)[:, None])
         degree = torch.where(graph.degree > 0, graph.degree, 1).detach()
         return cls(
             graph.indptr,
             graph.indices,
             weight,
-            degree.to(p.dtype),
-            degree.rsqrt().to(p.dtype)[:, None],
-            (p - 2)[:, None],
-            (2 * mu / p)[:, None],
+            degree.to(mu.dtype),
+            degree.rsqrt().to(mu.dtype)[:, None],
+            bound,
+            2 * mu[:, None] / bound.c,
             omega,
             eps,
+            detach,
             chunks(graph.indptr, graph.num_entries, size),
         )
 
@@ -124,14 +131,16 @@ class Edges(NamedTuple):
     scale: Tensor
     norm: Tensor
     """Of ``direction``."""
-    log_gradient: Tensor
-    """log ‖∇F‖ as M_ij counts it: eps where it is clamped, 0 where M_ij does not depend on p."""
     exponent: Tensor
-    """log(M_ij / w_ij)."""
+    """log ψ = log(M_ij / w_ij)."""
     exists: Tensor
-    """Where M_ij is not 0 by the cut rule."""
+    """Where M_ij is not 0."""
     varies: Tensor
     """Where M_ij depends on the distance."""
+    elasticity: Tensor
+    """∂ log ψ / ∂ log ‖∇F‖, where M_ij varies; p − 2 for powers."""
+    parameter_rate: Tensor
+    """∂ log ψ / ∂ parameter; for powers log ‖∇F‖."""
 
     def conductance(self, weight: Tensor, shift: Tensor) -> Tensor:
         """M_ij e^−shift."""
@@ -154,12 +163,45 @@ def measure(Y: Tensor, size: Tensor, ends: Ends, problem: Problem, room: tuple[T
     tau = 4 * torch.finfo(Y.dtype).eps
     apart = norm > tau * torch.hypot(size_i.div_(scale), size_j.div_(scale))
     log_gradient = norm.log().add_(scale.log()).add_(0.5 * ends.weight.log())
+    rule = _powers if isinstance(problem.penalty, Power) else _weights
+    return Edges(direction, scale, norm, *rule(problem, log_gradient, apart, norm > 0))
+
+
+def _powers(
+    problem: Problem, log_gradient: Tensor, apart: Tensor, differs: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The last five fields of :class:`Edges` for a power, which is never formed but as an exponent."""
+    q = torch.as_tensor(problem.penalty.parameter) - 2
     varies, counts = apart, apart
     if problem.eps is not None:
-        varies = torch.where(problem.q <= 0, log_gradient > math.log(problem.eps), apart)
-        counts = (problem.q <= 0) | apart
+        varies = torch.where(q <= 0, log_gradient > math.log(problem.eps), apart)
+        counts = (q <= 0) | apart
         log_gradient = torch.where(counts & ~varies, math.log(problem.eps), log_gradient)
-    counts = counts | ((problem.q > 0) & (norm > 0))
+    counts = counts | ((q > 0) & differs)
     log_gradient = torch.where(counts, log_gradient, 0)
-    exists = counts | (problem.q == 0)
-    return Edges(direction, scale, norm, log_gradient, problem.q * log_gradient, exists, varies)
+    return q * log_gradient, counts | (q == 0), varies, q, log_gradient
+
+
+def _weights(
+    problem: Problem, log_gradient: Tensor, apart: Tensor, differs: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The last five fields of :class:`Edges` for any other penalty."""
+    penalty = problem.penalty
+    varies, counts = differs, torch.ones_like(differs)
+    if penalty.unbounded and problem.eps is not None:
+        varies = log_gradient > math.log(problem.eps)
+        log_gradient = torch.where(varies, log_gradient, math.log(problem.eps))
+    elif penalty.unbounded:
+        varies = counts = apart
+        log_gradient = torch.where(apart, log_gradient, 0)
+    nu = squared(log_gradient)
+    psi = penalty.psi(nu)
+    exists = counts & (psi > 0)
+    psi = torch.where(exists, psi, 1)
+    return (
+        psi.log(),
+        exists,
+        varies & exists,
+        penalty.dpsi_dlog_nu(nu).mul(2).div_(psi),
+        penalty.dpsi_dparameter(nu).div(psi),
+    )

@@ -1,0 +1,479 @@
+r"""Penalties ρ of the edge norm y = ‖∇F‖: what message passing minimises, and so how it weighs an edge.
+
+With :math:`\nu = y^2 = W_{ij} \|F_i/\sqrt{D_i} - F_j/\sqrt{D_j}\|^2` the objective of Eq. 8 becomes
+
+.. math:: \mathcal{L}(F) = \tfrac12 \sum_{ij} \rho(y_{ij}) + \mu \|F - X\|^2, \qquad
+          \rho'(y) = c \, y \, \psi(y^2),
+
+and the step of Eq. 11-13 reads the same with :math:`M_{ij} = W_{ij} \psi(\nu_{ij})` and 2μ/c for 2μ/p. If
+:math:`t \mapsto \rho(\sqrt t)` is concave, which holds for every penalty here except powers above 2, a step
+from F to F' lowers the objective by at least :math:`\mu \|F' - F\|^2`.
+
+A penalty of your own is a subclass of :class:`Penalty`.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from plap.checks import check_number
+from plap.errors import InputError
+
+Parameter = float | Tensor
+
+
+class Penalty(ABC):
+    """A penalty with one parameter, which is a number or can be learned.
+
+    A subclass defines :meth:`psi`, and :meth:`rho` if it is to be used with ``plap.energy``, ``objective``
+    and ``solve``. All are plain PyTorch, elementwise, and use the parameter as ``self.gamma``. The two
+    derivatives of ψ are found by autograd unless they are defined as well. The fused backend needs them: it
+    compiles all three.
+
+    Parameters
+    ----------
+    gamma : float or Tensor
+        Positive: a number, a tensor of no dimension, or for R runs a tensor of shape [R].
+    """
+
+    parameter_name: ClassVar[str] = "gamma"
+    constant_names: ClassVar[tuple[str, ...]] = ()
+    """Further arguments of the constructor, kept under their own names: numbers that are never learned."""
+    least: ClassVar[float | None] = None
+    """The smallest value of the parameter; None if it has to be positive."""
+    convex: ClassVar[bool] = False
+    """Whether ρ is convex, so that the objective has one minimiser."""
+    unbounded: ClassVar[bool] = False
+    """Whether ψ(ν) grows beyond all bounds as ν → 0. Two rows that are equal up to rounding then do not
+    interact, or count as ``eps`` apart where eps is given."""
+    c: Parameter = 1.0
+    """The constant in ρ'(y) = c y ψ(y²)."""
+
+    def __init__(self, gamma: Parameter) -> None:
+        setattr(self, self.parameter_name, checked(self.parameter_name, gamma, self.least))
+
+    @property
+    def parameter(self) -> Parameter:
+        """The parameter, whatever its name is."""
+        value: Parameter = getattr(self, self.parameter_name)
+        return value
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """What else the penalty was made with."""
+        return {name: getattr(self, name) for name in self.constant_names}
+
+    def at(self, value: Parameter) -> Self:
+        """The same penalty with another value of its parameter."""
+        return type(self)(value, **self.constants)
+
+    def rho(self, y: Tensor) -> Tensor:
+        """ρ(y) of edge norms y ≥ 0."""
+        raise InputError(f"penalty {type(self).__name__} defines no rho(y), which its energy needs")
+
+    @abstractmethod
+    def psi(self, nu: Tensor) -> Tensor:
+        """ψ(ν) of squared edge norms; ν > 0 if ψ is unbounded, otherwise ν ≥ 0."""
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """ν dψ/dν, which unlike dψ/dν stays in the range of numbers where ψ does."""
+        slope = self._slope(nu, in_parameter=False)
+        return torch.where(nu > 0, nu * slope, 0)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """The derivative of ψ in the parameter, ∂ψ/∂γ."""
+        return self._slope(nu, in_parameter=True)
+
+    def _slope(self, nu: Tensor, *, in_parameter: bool) -> Tensor:
+        with torch.enable_grad():
+            value = torch.as_tensor(self.parameter, dtype=nu.dtype, device=nu.device)
+            at = nu.detach().clone().requires_grad_()
+            theta = value.detach().expand(nu.shape).clone().requires_grad_()
+            (slope,) = torch.autograd.grad(
+                self.at(theta).psi(at).sum(), theta if in_parameter else at, materialize_grads=True
+            )
+        return slope
+
+    def __repr__(self) -> str:
+        value = self.parameter
+        shown = f"{value:g}" if not isinstance(value, Tensor) else str(value.detach().tolist())
+        constants = "".join(f", {name}={constant:g}" for name, constant in self.constants.items())
+        return f"{type(self).__name__}({self.parameter_name}={shown}{constants})"
+
+
+class Power(Penalty):
+    r"""The paper's penalty: ρ(y) = y^p.
+
+    .. math:: \psi(\nu) = \nu^{(p-2)/2}, \qquad \nu\,\psi'(\nu) = \tfrac{p-2}{2}\,\psi(\nu), \qquad
+              \partial\psi/\partial p = \tfrac12\,\psi(\nu) \log\nu, \qquad c = p
+
+    Parameters
+    ----------
+    p : float or Tensor, at least 1
+
+    Examples
+    --------
+    >>> Power(1.5).psi(torch.tensor([16.0]))
+    tensor([0.5000])
+    """
+
+    parameter_name = "p"
+    least = 1.0
+    convex = True
+    p: Parameter
+
+    def __init__(self, p: Parameter) -> None:
+        super().__init__(p)
+
+    @property
+    def c(self) -> Parameter:  # type: ignore[override]
+        """The constant in ρ'(y) = c y ψ(y²): p itself."""
+        return self.p
+
+    @property
+    def unbounded(self) -> bool:  # type: ignore[override]
+        """For p < 2; asked of one number only."""
+        return bool(self.p < 2)
+
+    def rho(self, y: Tensor) -> Tensor:
+        """y^p."""
+        return y**self.p
+
+    def psi(self, nu: Tensor) -> Tensor:
+        """ν^((p−2)/2)."""
+        return nu ** ((self.p - 2) / 2)
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """(p−2)/2 ψ."""
+        return (self.p - 2) / 2 * self.psi(nu)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """½ ψ log ν."""
+        return self.psi(nu) * torch.log(nu) / 2
+
+
+class MCP(Penalty):
+    r"""Minimax concave penalty (Zhang 2010): ℓ1 nearby, and an edge longer than γ counts for nothing.
+
+    .. math:: \rho(y) = y - \tfrac{y^2}{2\gamma} \text{ for } y < \gamma, \text{ else } \tfrac{\gamma}{2},
+              \qquad \psi(\nu) = (1/y - 1/\gamma)_+, \\
+              \nu\,\psi'(\nu) = -\tfrac{1}{2y} \text{ and } \partial\psi/\partial\gamma = 1/\gamma^2
+              \text{ for } y < \gamma, \text{ else } 0, \qquad c = 1
+
+    Message passing with it is that of RUNG (Hou, Feng, Derr and Liu, NeurIPS 2024).
+
+    Parameters
+    ----------
+    gamma : float or Tensor, positive
+        In the unit of the features.
+
+    Examples
+    --------
+    >>> MCP(2.0).psi(torch.tensor([1.0, 9.0]))
+    tensor([0.5000, 0.0000])
+    """
+
+    unbounded = True
+    gamma: Parameter
+
+    def rho(self, y: Tensor) -> Tensor:
+        """y − y²/2γ, at most γ/2."""
+        near = torch.where(y < self.gamma, y, self.gamma)
+        return near - near**2 / (2 * self.gamma)
+
+    def psi(self, nu: Tensor) -> Tensor:
+        """(1/y − 1/γ)₊."""
+        return torch.clamp(torch.rsqrt(nu) - 1 / self.gamma, min=0)
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """−1/2y for y < γ, else 0."""
+        return torch.where(nu < self.gamma**2, -0.5 * torch.rsqrt(nu), 0.0)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """1/γ² for y < γ, else 0."""
+        return torch.where(nu < self.gamma**2, torch.ones_like(nu) / self.gamma**2, 0.0)
+
+
+class SCAD(Penalty):
+    r"""Smoothly clipped absolute deviation (Fan and Li 2001): ℓ1 up to γ, constant beyond aγ.
+
+    .. math:: \rho(y) = y, \quad \tfrac{2a\gamma y - y^2 - \gamma^2}{2(a-1)\gamma}, \quad
+              \tfrac{(a+1)\gamma}{2}, \qquad
+              \psi(\nu) = \tfrac1y, \quad \tfrac{a\gamma - y}{(a-1)\gamma y}, \quad 0, \\
+              \nu\,\psi'(\nu) = -\tfrac{1}{2y}, \quad -\tfrac{a}{2(a-1)y}, \quad 0, \qquad
+              \partial\psi/\partial\gamma = 0, \quad \tfrac{1}{(a-1)\gamma^2}, \quad 0, \qquad c = 1
+
+    for y up to γ, up to aγ, and beyond.
+
+    Parameters
+    ----------
+    gamma : float or Tensor, positive
+    a : float, above 1
+
+    Examples
+    --------
+    >>> SCAD(1.0).psi(torch.tensor([0.25, 16.0]))
+    tensor([2., 0.])
+    """
+
+    constant_names = ("a",)
+    unbounded = True
+    gamma: Parameter
+
+    def __init__(self, gamma: Parameter, a: float = 3.7) -> None:
+        super().__init__(gamma)
+        if not 1 < a < math.inf:
+            raise InputError(f"a must be above 1 and finite, not {a!r}")
+        self.a = a
+
+    def rho(self, y: Tensor) -> Tensor:
+        """y, then a parabola, then (a+1)γ/2."""
+        a, gamma = self.a, self.gamma
+        middle = torch.where(y < a * gamma, y, a * gamma)
+        bent = (2 * a * gamma * middle - middle**2 - gamma**2) / (2 * (a - 1) * gamma)
+        return torch.where(y < gamma, y, bent)
+
+    def psi(self, nu: Tensor) -> Tensor:
+        """1/y, then (aγ − y)₊ / ((a−1) γ y)."""
+        a, gamma = self.a, self.gamma
+        inverse = torch.rsqrt(nu)
+        bent = torch.clamp((a * inverse - 1 / gamma) / (a - 1), min=0)
+        return torch.where(nu < gamma**2, inverse, bent)
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """−1/2y, then −a / (2(a−1) y), then 0."""
+        a, gamma = self.a, self.gamma
+        near = -0.5 * torch.rsqrt(nu)
+        bent = torch.where(nu < (a * gamma) ** 2, near * (a / (a - 1)), 0.0)
+        return torch.where(nu < gamma**2, near, bent)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """0, then 1 / ((a−1) γ²), then 0."""
+        a, gamma = self.a, self.gamma
+        bent = torch.where(nu < (a * gamma) ** 2, torch.ones_like(nu) / ((a - 1) * gamma**2), 0.0)
+        return torch.where(nu < gamma**2, 0.0, bent)
+
+
+class Huber(Penalty):
+    r"""Huber's penalty: ℓ2 up to γ, ℓ1 beyond. It is convex.
+
+    .. math:: \rho(y) = y^2/2, \quad \gamma y - \gamma^2/2, \qquad \psi(\nu) = \min(1, \gamma/y), \\
+              \nu\,\psi'(\nu) = 0, \quad -\tfrac{\gamma}{2y}, \qquad
+              \partial\psi/\partial\gamma = 0, \quad \tfrac1y, \qquad c = 1
+
+    for y up to γ, and beyond.
+
+    Parameters
+    ----------
+    gamma : float or Tensor, positive
+
+    Examples
+    --------
+    >>> Huber(1.0).psi(torch.tensor([0.25, 16.0]))
+    tensor([1.0000, 0.2500])
+    """
+
+    convex = True
+    gamma: Parameter
+
+    def rho(self, y: Tensor) -> Tensor:
+        """y²/2, then γy − γ²/2."""
+        near = torch.where(y < self.gamma, y, self.gamma)
+        return near * (y - near / 2)
+
+    def psi(self, nu: Tensor) -> Tensor:
+        """min(1, γ/y)."""
+        far = nu > self.gamma**2
+        return torch.where(far, self.gamma * torch.rsqrt(torch.where(far, nu, 1.0)), 1.0)
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """0, then −γ/2y."""
+        far = nu > self.gamma**2
+        return torch.where(far, -0.5 * self.gamma * torch.rsqrt(torch.where(far, nu, 1.0)), 0.0)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """0, then 1/y."""
+        far = nu > self.gamma**2
+        return torch.where(far, torch.rsqrt(torch.where(far, nu, 1.0)), 0.0)
+
+
+class Welsch(Penalty):
+    r"""Welsch's penalty: an edge much longer than γ hardly counts, and the change is smooth.
+
+    .. math:: \rho(y) = \tfrac{\gamma^2}{2} (1 - e^{-\nu/\gamma^2}), \qquad \psi(\nu) = e^{-\nu/\gamma^2}, \\
+              \nu\,\psi'(\nu) = -\tfrac{\nu}{\gamma^2} \psi, \qquad
+              \partial\psi/\partial\gamma = \tfrac{2\nu}{\gamma^3} \psi, \qquad c = 1
+
+    Parameters
+    ----------
+    gamma : float or Tensor, positive
+
+    Examples
+    --------
+    >>> Welsch(2.0).psi(torch.tensor([0.0, 4.0]))
+    tensor([1.0000, 0.3679])
+    """
+
+    gamma: Parameter
+
+    def rho(self, y: Tensor) -> Tensor:
+        """γ²/2 (1 − exp(−y²/γ²))."""
+        return -(self.gamma**2) / 2 * torch.expm1(-((y / self.gamma) ** 2))
+
+    def psi(self, nu: Tensor) -> Tensor:
+        """exp(−ν/γ²)."""
+        return torch.exp(-torch.clamp(nu / self.gamma**2, max=700.0))
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """−ν/γ² ψ."""
+        t = torch.clamp(nu / self.gamma**2, max=700.0)
+        return -t * torch.exp(-t)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """2ν/γ³ ψ."""
+        t = torch.clamp(nu / self.gamma**2, max=700.0)
+        return 2 * t * torch.exp(-t) / self.gamma
+
+
+class Geman(Penalty):
+    r"""Geman and McClure's penalty: like Welsch's, with a heavier tail. With r = 1/(1 + ν/γ²),
+
+    .. math:: \rho(y) = \tfrac12 \nu r, \qquad \psi(\nu) = r^2, \qquad \nu\,\psi'(\nu) = -2 r^2 (1 - r), \\
+              \partial\psi/\partial\gamma = \tfrac4\gamma r^2 (1 - r), \qquad c = 1
+
+    Parameters
+    ----------
+    gamma : float or Tensor, positive
+
+    Examples
+    --------
+    >>> Geman(1.0).psi(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 0.2500])
+    """  # noqa: D400
+
+    gamma: Parameter
+
+    def rho(self, y: Tensor) -> Tensor:
+        """½ y² r."""
+        nu = y**2
+        return nu / (2 * (1 + nu / self.gamma**2))
+
+    def psi(self, nu: Tensor) -> Tensor:
+        """r²."""
+        return (1 / (1 + nu / self.gamma**2)) ** 2
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """−2 r² (1 − r)."""
+        t = torch.clamp(nu / self.gamma**2, max=1e30)
+        return -2 * t * (1 / (1 + t)) ** 3
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """4 r² (1 − r) / γ."""
+        t = torch.clamp(nu / self.gamma**2, max=1e30)
+        return 4 * t * (1 / (1 + t)) ** 3 / self.gamma
+
+
+class Cauchy(Penalty):
+    r"""Cauchy's penalty: the heaviest tail of the family. With r = 1/(1 + ν/γ²),
+
+    .. math:: \rho(y) = \tfrac{\gamma^2}{2} \log(1 + \nu/\gamma^2), \qquad \psi(\nu) = r, \qquad
+              \nu\,\psi'(\nu) = -r (1 - r), \qquad
+              \partial\psi/\partial\gamma = \tfrac2\gamma r (1 - r), \qquad c = 1
+
+    Parameters
+    ----------
+    gamma : float or Tensor, positive
+
+    Examples
+    --------
+    >>> Cauchy(1.0).psi(torch.tensor([0.0, 3.0]))
+    tensor([1.0000, 0.2500])
+    """  # noqa: D400
+
+    gamma: Parameter
+
+    def rho(self, y: Tensor) -> Tensor:
+        """γ²/2 log(1 + y²/γ²)."""
+        return self.gamma**2 / 2 * torch.log1p((y / self.gamma) ** 2)
+
+    def psi(self, nu: Tensor) -> Tensor:
+        """r."""
+        return 1 / (1 + nu / self.gamma**2)
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        """−r (1 − r)."""
+        t = torch.clamp(nu / self.gamma**2, max=1e30)
+        return -t * (1 / (1 + t)) ** 2
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        """2 r (1 − r) / γ."""
+        t = torch.clamp(nu / self.gamma**2, max=1e30)
+        return 2 * t * (1 / (1 + t)) ** 2 / self.gamma
+
+
+BUILT_IN: tuple[type[Penalty], ...] = (Power, MCP, SCAD, Huber, Welsch, Geman, Cauchy)
+
+
+def checked(name: str, value: Parameter, least: float | None) -> Parameter:
+    """A number that is at least ``least``, or positive where that is None; a tensor is checked when used."""
+    return value if isinstance(value, Tensor) else check_in_range(name, value, least)
+
+
+def check_in_range(name: str, value: float | None, least: float | None) -> float:
+    """Return a finite number that is at least ``least``, or positive where that is None."""
+    # only comparisons before the refusal, because a number that torch.compile traces offers nothing else
+    if isinstance(value, torch.SymFloat) or (isinstance(value, numbers.Real) and not isinstance(value, bool)):
+        enough = value > 0 if least is None else value >= least
+        if enough and value < math.inf:
+            return value
+    return check_number(name, value, least=least, above=0 if least is None else None)
+
+
+def check_parameter(penalty: Penalty) -> float:
+    """Return the parameter of a penalty as a number if it is one and within its bounds."""
+    least = penalty.least
+    above = 0 if least is None else None
+    return check_number(penalty.parameter_name, penalty.parameter, least=least, above=above)
+
+
+def from_arguments(p: Parameter | None, penalty: Penalty | None) -> Penalty:
+    """What ``p=`` and ``penalty=`` of a function mean together: exactly one of them is given."""
+    if penalty is None:
+        if p is None:
+            raise InputError("p or penalty must be given")
+        return Power(p)
+    if p is not None:
+        raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
+    if not isinstance(penalty, Penalty):
+        raise InputError(f"penalty must be a plap.penalties.Penalty such as MCP(3.0), not {penalty!r}")
+    return penalty
+
+
+def check_weights(penalty: Penalty, like: Tensor) -> None:
+    """Refuse a penalty of somebody's own whose ψ is negative or not finite anywhere on a wide grid."""
+    if isinstance(penalty, BUILT_IN):
+        return
+    with torch.no_grad():
+        nu = torch.logspace(-20, 20, 201, dtype=torch.float64, device=like.device)
+        if not penalty.unbounded:
+            nu = torch.cat([nu.new_zeros(1), nu])
+        value = penalty.parameter
+        theta = value.detach().double().reshape(-1, 1) if isinstance(value, Tensor) else value
+        psi = penalty.at(theta).psi(nu)
+    bad = ~(torch.isfinite(psi) & (psi >= 0))
+    if bool(bad.any()):
+        at = bad.nonzero()[0]
+        found, where = float(psi[tuple(at)]), float(nu[at[-1]])
+        raise InputError(
+            f"penalty {type(penalty).__name__} must give weights that are finite and not negative, "
+            f"but psi({where:g}) = {found:g}"
+        )
+
+
+__all__ = ["MCP", "SCAD", "Cauchy", "Geman", "Huber", "Penalty", "Power", "Welsch"]
