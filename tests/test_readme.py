@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+import plap
 
 ROOT = Path(__file__).parents[1]
 
@@ -19,6 +23,22 @@ def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> 
     shares = [[float(share) for share in re.findall(r"([\d.]+)%", part)] for part in (printed, found[2])]
     assert re.sub(r"[\d.]+%", "", printed) == re.sub(r"[\d.]+%", "", found[2])
     assert shares[0] == pytest.approx(shares[1], abs=2.0)  # other processors round differently
+
+
+def test_a_fit_from_python_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "README.md").read_text()
+    (block,) = (code for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "plap.fit(" in code)
+    monkeypatch.chdir(tmp_path)
+    for folder in ("mygraph", "newgraph"):
+        Path(folder).mkdir()
+        rows = [f"n{k},{'ab'[k % 2]},{k % 5}" for k in range(40)]
+        Path(folder, "nodes.csv").write_text("\n".join(["id,label,size", *rows]))
+        Path(folder, "edges.csv").write_text(
+            "\n".join(["source,target", *(f"n{k},n{(k + 1) % 40}" for k in range(40))])
+        )
+    quick = partial(plap.fit, search=False, seeds=1, max_epochs=3)
+    exec(block, {"plap": SimpleNamespace(fit=quick, data=plap.data)})
+    assert Path("out", "report.html").exists()
 
 
 def test_the_statements_of_the_theory_hold() -> None:

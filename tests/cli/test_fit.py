@@ -63,7 +63,7 @@ def test_fit_predict_report(
     metrics = load_metrics(out)
     held = table.filter(pl.col("role") == "test")
     right = (held["known"] == held["predicted"]).mean()
-    assert metrics["methods"][0]["accuracy"] == pytest.approx(right)
+    assert metrics["methods"][0]["scores"]["accuracy"] == pytest.approx(right)
     assert metrics["split"]["sizes"][0] == 120
     assert sum(metrics["split"]["sizes"]) == 200
     assert load_model(out).classes == ("cat", "dog")

@@ -175,14 +175,14 @@ def test_several_labels_a_node(
     ) == 0  # fmt: skip
     metrics = load_metrics(out)
     assert metrics["split"]["kind"] == "public"
-    assert 0 < metrics["methods"][0]["micro_f1"] <= 1
+    assert 0 < metrics["methods"][0]["scores"]["micro_f1"] <= 1
     assert load_model(out).classes == ("cat", "rich")
     table = pl.read_csv(out / "predictions.csv")
     assert set(table.filter(pl.col("node").str.starts_with("g2/"))["role"]) == {"train"}
     capsys.readouterr()
     assert run(monkeypatch, "predict", str(out), str(tmp_path / "graphs" / "g1"), "--json") == 0
     summary = json.loads(capsys.readouterr().out)
-    assert summary["micro_f1"] == pytest.approx(metrics["methods"][0]["micro_f1"])
+    assert summary["micro_f1"] == pytest.approx(metrics["methods"][0]["scores"]["micro_f1"])
 
 
 def test_pygs_loader_batches_a_collection(collection: Path) -> None:

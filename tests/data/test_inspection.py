@@ -84,7 +84,7 @@ def test_table_has_the_same(run: Any, folder: Path) -> None:
     for piece in (
         "6, 1 without edges",
         "3, undirected, unweighted",
-        "58.33% filled",
+        "58.33% non-zero",
         "5 of 6 nodes",
         "0.667",
     ):
