@@ -45,7 +45,7 @@ def rho_of(penalty: Penalty, y: float) -> float:
     g = float(penalty.parameter)
     match penalty:
         case Power():
-            return y**g
+            return float(y**g)
         case MCP():
             return y - y * y / (2 * g) if y < g else g / 2
         case SCAD():
@@ -358,7 +358,8 @@ class Strange(Tukey):
     """Uses what has no translation."""
 
     def psi(self, nu: Tensor) -> Tensor:
-        return torch.special.erfc(nu / self.gamma)
+        result: Tensor = torch.special.erfc(nu / self.gamma)
+        return result
 
 
 class Branching(Tukey):

@@ -96,7 +96,7 @@ def test_agrees_with_the_dense_oracle(backend: Backend, name: str, omega: float,
 def test_float32_agrees_with_the_dense_oracle(backend: Backend, p: float) -> None:
     problem = GENERIC["random"]()
     result = backend.propagate(
-        problem.x[None].float(), problem.graph, torch.tensor([p]), torch.tensor([0.1]), 4
+        problem.x[None].float(), problem.graph, Power(torch.tensor([p])), torch.tensor([0.1]), 4
     )
     assert result.dtype == torch.float32
     expected = one_run(DENSE, problem, p, 0.1, K=4)
@@ -244,7 +244,7 @@ def test_values_and_gradients_are_finite_in_float32(
     weight = problem.graph.weight.float().requires_grad_()
     p_tensor, mu_tensor = torch.tensor([p], requires_grad=True), torch.tensor([mu], requires_grad=True)
     result = backend.propagate(
-        x, problems.per_entry_weight(problem.graph, weight), p_tensor, mu_tensor, K, 1.0, eps
+        x, problems.per_entry_weight(problem.graph, weight), Power(p_tensor), mu_tensor, K, 1.0, eps
     )
     assert torch.isfinite(result).all()
     slopes = torch.autograd.grad(result.mean(), [x, weight, p_tensor, mu_tensor])
