@@ -147,12 +147,10 @@ def backward(
         F_next = Y
     gX += G
     slope_m = gm.sum(1)
-    of_parameter = gp.sum(1)
-    c: float | Tensor = rule.c
-    if rule.penalty == POWER:  # c = p, and m = 2μ/p
-        c = parameter
-        of_parameter = of_parameter - 2 * mu / parameter.square() * slope_m
-    return Gradients(gX[:, :, :channels], gw, of_parameter, 2 / c * slope_m)
+    of_parameter, of_mu = gp.sum(1), 2 / rule.c * slope_m
+    if rule.penalty == POWER:  # m = 2μ/p
+        of_parameter, of_mu = of_parameter - 2 * mu / parameter.square() * slope_m, 2 / parameter * slope_m
+    return Gradients(gX[:, :, :channels], gw, of_parameter, of_mu)
 
 
 class _Caller:

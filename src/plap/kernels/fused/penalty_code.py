@@ -11,12 +11,13 @@ import hashlib
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import torch
 from torch import fx
 
 from plap.penalties import BUILT_IN, Penalty
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 FUNCTIONS = ("psi", "dpsi_dlog_nu", "dpsi_dparameter")
 
@@ -44,7 +45,13 @@ class CannotCompileError(Exception):
     """A function of a penalty has no translation; the text says why."""
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _constant_in_graphs(function: Function) -> Function:
+    """``torch.compiler.assume_constant_result`` without importing the compiler, which takes a second."""
+    function.__dict__["_dynamo_marked_constant"] = True
+    return function
+
+
+@_constant_in_graphs
 def refusal(penalty: type[Penalty], constants: tuple[tuple[str, float], ...]) -> str | None:
     """Why a penalty cannot be compiled, in a sentence; None if it can."""
     try:
@@ -57,7 +64,7 @@ def refusal(penalty: type[Penalty], constants: tuple[tuple[str, float], ...]) ->
     return None
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+@_constant_in_graphs
 def key_of(penalty: type[Penalty], constants: tuple[tuple[str, float], ...]) -> str:
     """Put a penalty into the table and return the text by which operators know it."""
     code = _translated(penalty, constants)

@@ -94,9 +94,11 @@ overload(slope, jit_options=_OPTIONS, strict=False)(_of_kind("dpsi_dlog_nu"))
 overload(rate, jit_options=_OPTIONS, strict=False)(_of_kind("dpsi_dparameter"))
 
 
-@overload(is_unbounded, strict=False)  # type: ignore[untyped-decorator]
 def _is_unbounded(kind: Any) -> Any:
     return (lambda kind: True) if code_at(len(kind)).unbounded else (lambda kind: False)
+
+
+overload(is_unbounded, strict=False)(_is_unbounded)
 
 
 CONDUCTANCES, PUSHES, RATES, SLOPES = range(4)

@@ -57,8 +57,8 @@ def task_loop(
     def loop(address: Any) -> None:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
         call = carray(address, (1,), _CALL)[0]
-        if power:  # noqa: SIM108  (Numba prunes statements, not expressions)
-            rule = ()
+        if power:  # a statement, because Numba prunes those and not expressions
+            rule: Any = ()
         else:
             rule = (call.penalty,)  # type: ignore[assignment]
         if which == 0:
