@@ -22,6 +22,7 @@ test-all: lint
 # A process per core (at most four, a gigabyte each) with one thread each: threads would only take cores from
 # one another. Tests of several threads ask for them.
 pytest: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python tests/warm_kernels.py
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not long" -n logical --maxprocesses 4 --dist worksteal
 
 lint: style types

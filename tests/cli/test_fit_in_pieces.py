@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from polars.testing import assert_frame_equal
 from torch_geometric.loader import DataLoader
 
 import dying_command
@@ -101,7 +102,8 @@ def test_resume_goes_on_where_a_killed_training_was(
     assert not (tmp_path / "out.checkpoints").exists()
     resumed = pl.read_csv(tmp_path / "out" / "predictions.csv")
     assert run(monkeypatch, "fit", *flags) == 0
-    assert resumed.equals(pl.read_csv(tmp_path / "out" / "predictions.csv"))
+    # the killed process may have compiled its own kernels, which round differently
+    assert_frame_equal(resumed, pl.read_csv(tmp_path / "out" / "predictions.csv"), abs_tol=1e-4)
 
 
 def test_two_machines_of_which_one_loses_its_process_leave_what_one_leaves(

@@ -60,7 +60,7 @@ def task_loop(
         if power:  # a statement, because Numba prunes those and not expressions
             rule: Any = ()
         else:
-            rule = (call.penalty,)  # type: ignore[assignment]
+            rule = (call.penalty,)
         if which == 0:
             _scale_tasks(call, width, real)
         elif which == 1:
