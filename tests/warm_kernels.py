@@ -1,7 +1,7 @@
 """Compile the machine code that most tests run, once, before several processes would each compile their own.
 
-What LLVM makes of a loop may differ in the last bit with what was compiled before it in the same process. Tests
-that compare results of two processes to the bit need both to load the same code from the cache.
+What LLVM makes of a loop may differ in the last bit with what was compiled before it in the same process.
+Tests that compare results of two processes to the bit need both to load the same code from the cache.
 """
 
 from __future__ import annotations
