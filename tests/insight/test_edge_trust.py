@@ -127,9 +127,9 @@ def test_what_cannot_be_compared(graph: plap.Graph, judged: bool) -> None:
 
 def test_refusals() -> None:
     graph, x = problems.path(5), torch.eye(5)
-    with pytest.raises(plap.InputError, match="needs a trained model"):
+    with pytest.raises(plap.InputError, match="needs at least one trained model"):
         edge_trust([], x, graph)
-    with pytest.raises(plap.InputError, match="made for pGNN, not for MLP"):
+    with pytest.raises(plap.InputError, match="defined for pGNN, not for MLP"):
         edge_trust([plap.nn.baselines.MLP(5, 2, 2)], x, graph)
     with pytest.raises(plap.InputError, match="folds must be an integer of 2 or more"):
         edge_trust([plap.nn.PGNN(5, 2, 2)], x, graph, folds=1)

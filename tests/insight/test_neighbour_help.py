@@ -46,9 +46,9 @@ def test_help_and_harm_are_counted_by_known_labels_only() -> None:
 def test_refusals() -> None:
     graph, x = problems.path(3), torch.eye(3)
     module = plap.nn.PGNN(3, 2, 2)
-    with pytest.raises(plap.InputError, match="no model"):
+    with pytest.raises(plap.InputError, match="at least one model"):
         neighbour_help([], x, graph)
-    with pytest.raises(plap.InputError, match="one integer class a node"):
+    with pytest.raises(plap.InputError, match="one integer class per node"):
         neighbour_help([module], x, graph, torch.ones(3, 2))
-    with pytest.raises(plap.InputError, match="y has class 4, but the model knows 2"):
+    with pytest.raises(plap.InputError, match="y has class 4, but the model has 2"):
         neighbour_help([module], x, graph, torch.tensor([0, 1, 4]))

@@ -140,11 +140,11 @@ def test_refusals() -> None:
         return rows.sum(1)
 
     for graph, arguments, sentence in (
-        (path, {}, "regular, and its degrees range from 1 to 2"),
+        (path, {}, "regular, but its degrees range from 1 to 2"),
         (ring, {"form": "other"}, "form must be one of lipschitz, affine, printed"),
         (ring, {"lipschitz": -1.0}, "lipschitz must be a finite number of at least 0"),
         (ring, {"noise": x[:2]}, "of one shape"),
-        (ring, {"sigma": lambda rows: rows}, "one number per node"),
+        (ring, {"sigma": lambda rows: rows}, "one value per node"),
     ):
         given = {"x": x, "noise": x, "sigma": total, "lipschitz": 1.0, "graph": graph, "p": 2.0, "mu": 0.1}
         with pytest.raises(plap.InputError, match=sentence):

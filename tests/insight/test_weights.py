@@ -72,6 +72,6 @@ def test_members_carry_their_weights_and_refuse_others() -> None:
     (member,) = load_members(config, [module.state_dict()], 3, 2)
     assert not member.training
     torch.testing.assert_close(member.state_dict(), module.state_dict())
-    with pytest.raises(plap.InputError, match="do not fit its configuration"):
+    with pytest.raises(plap.InputError, match="do not match its configuration"):
         load_members(config, [module.state_dict()], 5, 2)
     assert members_of([], 3, 2) == []
