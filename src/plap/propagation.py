@@ -1,4 +1,4 @@
-"""p-Laplacian message passing (Eq. 10-15): checks the arguments and hands the call to a backend."""
+"""p-Laplacian message passing (Eq. 10-14): checks the arguments and hands the call to a backend."""
 
 from __future__ import annotations
 
