@@ -14,10 +14,28 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plap.cli.shared import GraphArgument, JsonOption, NodesOption, OutOption, QuietOption, RootOption
+from plap.cli.shared import (
+    BadRowsOption,
+    CategoricalOption,
+    GraphArgument,
+    IdOption,
+    IgnoreOption,
+    JsonOption,
+    LabelOption,
+    NodesOption,
+    OutOption,
+    QuietOption,
+    RawOption,
+    RootOption,
+    SourceOption,
+    TargetOption,
+    UnknownOption,
+    WeightOption,
+)
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
 from plap.data.splits import Split
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting import FitResult, FitSettings, PieceSettings, check_learnable, choose_split
 from plap.fitting import fit as fit_graph
@@ -30,6 +48,8 @@ from plap.training.pieces import Ranks, join_ranks
 from plap.training.pieces.distributed import world_size
 from plap.training.pieces.evaluation import check_place_of_evaluation
 
+SPLIT_KINDS = ("stratified", "chien", "paper", "public", "graphs")
+
 
 def fit(
     graph: GraphArgument,
@@ -38,10 +58,23 @@ def fit(
     root: RootOption = None,
     split: Annotated[
         str | None,
-        typer.Option(help="stratified, chien, paper, public; or graphs, for a folder of graph folders."),
+        typer.Option(
+            help="stratified, chien, paper, public; graphs, for a folder of graph folders; or the column of "
+            "the nodes that says train, val and test."
+        ),
     ] = None,
     preset: Annotated[str | None, typer.Option(help="dense (60/20/20) or sparse (2.5/2.5/95).")] = None,
     index: Annotated[int, typer.Option(help="Number of the public split, counted from 0.")] = 0,
+    node_id: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    ignore: IgnoreOption = None,
+    categorical: CategoricalOption = None,
+    raw_features: RawOption = False,
+    unknown: UnknownOption = None,
+    on_bad_rows: BadRowsOption = "error",
     seed: Annotated[int, typer.Option(help="Random seed for the split, the search and training.")] = 0,
     p: Annotated[float | None, typer.Option(help="Keep p at this value.")] = None,
     mu: Annotated[float | None, typer.Option(help="Keep μ at this value.")] = None,
@@ -104,10 +137,23 @@ def fit(
     )  # fmt: skip
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
 
+    rule = split if split in SPLIT_KINDS else None
+    tables = TableOptions(
+        id=node_id, label=label, source=source, target=target, weight=weight,
+        split=None if split is None or rule else split, ignore=ignore or (), categorical=categorical or (),
+        raw_features=raw_features, unknown=unknown, on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
+        index=index, encode=False,
+    )  # fmt: skip
+
     def load() -> tuple[GraphData, Split]:
-        data = open_graph(graph, nodes=nodes, root=root)
+        data = open_graph(graph, tables, nodes=nodes, root=root)
         check_learnable(data)
-        return data, choose_split(data, split, preset=preset, seed=seed, index=index)
+        if tables.split is not None and data.splits is None:
+            raise InputError(
+                f"--split must be one of {', '.join(SPLIT_KINDS)}, or a column of the table of nodes, "
+                f"not {split!r}"
+            )
+        return data, choose_split(data, rule, preset=preset, seed=seed, index=index)
 
     if pieces is None:
         check_place(out)

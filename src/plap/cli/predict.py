@@ -10,12 +10,26 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.shared import GraphArgument, NodesOption, RootOption, check_writable, write_atomically
+from plap.cli.shared import (
+    BadRowsOption,
+    GraphArgument,
+    IdOption,
+    LabelOption,
+    NodesOption,
+    RootOption,
+    SourceOption,
+    TargetOption,
+    UnknownOption,
+    WeightOption,
+    check_writable,
+    write_atomically,
+)
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel, load_model
-from plap.fitting.prediction import agreement, predict_nodes
+from plap.fitting.prediction import agreement, as_fitted, predict_nodes
 
 
 def predict(
@@ -26,6 +40,13 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the predictions, .csv or .parquet.")
     ] = None,
+    node_id: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    unknown: UnknownOption = None,
+    on_bad_rows: BadRowsOption = "error",
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
@@ -34,7 +55,12 @@ def predict(
         _check_suffix(out)
         check_writable(out, "--out")
     file = load_model(model)
-    data = open_graph(graph, nodes=nodes, root=root)
+    asked = TableOptions(
+        id=node_id, label=label, source=source, target=target, weight=weight, unknown=unknown,
+        on_bad_rows=on_bad_rows, raw_features=file.columns is None,  # type: ignore[arg-type]
+        keep_labels=False, encode=False,
+    )  # fmt: skip
+    data = as_fitted(file, open_graph(graph, asked.following(file.table), nodes=nodes, root=root))
     table = predict_nodes(file, data, device=device)
     summary = _summary(file, data, table)
     if out is not None:

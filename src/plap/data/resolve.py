@@ -10,13 +10,20 @@ from plap.data.dataset import GraphData
 from plap.data.tables.collections import is_collection, load_collection
 from plap.data.tables.loading import load_folder, load_tables
 from plap.data.tables.npz import load_npz
+from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import SUFFIXES
 from plap.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
 
-def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | None = None) -> GraphData:
+def open_graph(
+    graph: str,
+    options: TableOptions | None = None,
+    *,
+    nodes: PathLike | None = None,
+    root: PathLike | None = None,
+) -> GraphData:
     """Load a folder, an ``.npz``, a table of edges, or a benchmark by name; what exists as a path is a path.
 
     A folder of such folders is a collection of graphs, see :func:`plap.data.tables.load_collection`.
@@ -24,6 +31,8 @@ def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | No
     Parameters
     ----------
     graph : str
+    options : TableOptions, optional
+        How tables are read.
     nodes : path, optional
         Table of nodes, if ``graph`` is a table of edges.
     root : path, optional
@@ -34,11 +43,11 @@ def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | No
     if nodes is not None and not is_table:
         raise InputError(f"--nodes goes with a file of edges, and {graph} is none")
     if path.is_dir():
-        return load_collection(path) if is_collection(path) else load_folder(path)
+        return load_collection(path, options) if is_collection(path) else load_folder(path, options)
     if is_table:
-        return load_tables(path, nodes)
+        return load_tables(path, nodes, options)
     if path.suffix.lower() == ".npz":
-        return load_npz(path)
+        return load_npz(path, options)
     if path.exists():
         raise InputError(
             f"{graph}: a graph is a folder, an .npz, or a table that ends in {', '.join(SUFFIXES)}"

@@ -18,6 +18,7 @@ from plap.data.resolve import open_graph
 from plap.data.splits import Split
 from plap.data.splits import split as split_nodes
 from plap.data.tables.collections import split_graphs
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.comparison import Method
 from plap.fitting.pieces import prepare_pieces
@@ -83,9 +84,10 @@ def fit(
     settings = settings or FitSettings(**options)
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
     if not isinstance(data, GraphData):
-        data = open_graph(os.fspath(data))
+        data = open_graph(os.fspath(data), TableOptions(encode=False))
     check_learnable(data)
     split = split or choose_split(data, seed=settings.seed)
+    data = encoded(data, split.train)
     if settings.pieces is None:
         return _compare(data, split, settings, announce, _OnWholeGraph(data, split, settings))
     with ExitStack() as stack:
@@ -98,7 +100,9 @@ def fit(
 def choose_split(
     data: GraphData, kind: str | None = None, *, preset: str | None = None, seed: int = 0, index: int = 0
 ) -> Split:
-    """The split of this kind; by default the graphs of a collection are split as wholes.
+    """The split of this kind; by default the one that the data prefers, or else a random one.
+
+    The graphs of a collection are split as wholes, unless a file says how.
 
     Parameters
     ----------
@@ -109,11 +113,22 @@ def choose_split(
     """
     if kind is None and data.graph_of_node is not None:
         kind = "graphs" if data.splits is None else "public"
+    if kind is None and data.splits is not None and data.splits.preferred and preset is None:
+        kind = "public"
     if kind == "graphs":
         if preset is not None:
             raise InputError("--preset is for a split of nodes, but here whole graphs are split")
         return split_graphs(data, seed)
     return split_nodes(data, kind or "stratified", preset=preset, seed=seed, index=index)
+
+
+def encoded(data: GraphData, train: Tensor) -> GraphData:
+    """``data`` with the features that its raw columns, if it has any, become on the training nodes."""
+    if data.columns is None:
+        return data
+    from plap.data.tables.node_columns import encode_columns  # noqa: PLC0415  (Polars is slow to import)
+
+    return encode_columns(data, train)
 
 
 def check_learnable(data: GraphData) -> None:

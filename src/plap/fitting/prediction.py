@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from plap.data.dataset import GraphData
+from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
+from plap.data.tables.node_columns import apply_columns
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel
@@ -28,7 +31,7 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
     data : GraphData
     device : {"auto", "cpu", "cuda", "cuda:N"}
     """
-    model.check_features(data.x.shape[1], data.feature_names)
+    data = as_fitted(model, data)
     config = RunConfig.from_dict(dict(model.config))
     if set(config.to_dict()) != set(model.config):
         raise InputError(f"{model.path}: model.json does not have the whole configuration")
@@ -41,6 +44,26 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
         ["unlabelled"] * data.graph.num_nodes,
         None if known is None else known.numpy(),
     )
+
+
+def as_fitted(model: SavedModel, data: GraphData) -> GraphData:
+    """``data`` with the features that the model was fitted with, made of its raw columns where that is so.
+
+    Columns are found by name in any order; a column that the model needs and ``data`` lacks is refused.
+    """
+    if model.columns is not None:
+        if data.columns is None:
+            raise InputError(
+                f"the model was fitted on the columns of a table, and {data.name} has a matrix of features"
+            )
+        if data.columns.transform is not model.columns:
+            data = apply_columns(data, model.columns)
+    elif model.feature_names == STRUCTURAL_NAMES and data.feature_names != STRUCTURAL_NAMES:
+        data = replace(data, x=structural_features(data.graph), feature_names=STRUCTURAL_NAMES, columns=None)
+    elif data.columns is not None and data.columns.transform is None:
+        raise InputError(f"the model was fitted on raw features: read {data.name} with raw_features=True")
+    model.check_features(data.x.shape[1], data.feature_names)
+    return data
 
 
 def agreement(table: Predictions, data: GraphData) -> dict[str, Any]:

@@ -49,12 +49,15 @@ class FitResult(Comparison):
             feature_names=data.feature_names,
             graph_digest=data.graph.digest,
             features_digest=features_digest(data.x),
+            columns=None if data.columns is None else data.columns.transform,
+            table={} if data.columns is None else data.columns.options.stored(),
         )
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """Numbers for a program to read; what ``metrics.json`` holds."""
         data, split, fitted = self.data, self.split, self.fitted
+        dictionary = None if data.columns is None else data.columns.dictionary
         return {
             "graph": data.name,
             "task": data.task.name,
@@ -63,6 +66,7 @@ class FitResult(Comparison):
             "edges": data.graph.num_edges,
             "files": data.provenance.files,
             "notes": data.notes,
+            "columns": None if dictionary is None else dictionary.to_json(),
             "split": {
                 "kind": split.kind,
                 "seed": split.seed,
