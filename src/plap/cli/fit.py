@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TextIO
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from plap.cli.interruption import INTERRUPTED, interruptible
+from plap.cli.progress import open_log, show_progress, write_log
 from plap.cli.shared import (
     BadRowsOption,
     CategoricalOption,
@@ -41,7 +40,6 @@ from plap.fitting import FitResult, FitSettings, PieceSettings, check_learnable,
 from plap.fitting import fit as fit_graph
 from plap.fitting.artifacts import check_writable, estimate_size, load_metrics
 from plap.fitting.pieces import first_checkpoint, remove_checkpoints
-from plap.fitting.search import Announce
 from plap.fitting.settings import MODEL
 from plap.reporting.terminal import show_fit
 from plap.training.pieces import Ranks, join_ranks
@@ -119,10 +117,15 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume from the checkpoints (training in parts only).")
     ] = False,
+    log: Annotated[Path | None, typer.Option(help="Append progress and the finding to this file.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find, train and judge a model for a graph with some labels."""
+    """Find, train and judge a model for a graph with some labels.
+
+    Ctrl-C or SIGTERM ends the search and keeps the best model so far. Exit codes: 0 complete, 2 bad input,
+    3 interrupted with a result, 4 interrupted without one.
+    """
     pieces = _piece_settings(
         parts, parts_per_batch, graphs_per_batch, pieces_per_step, evaluation, device, checkpoint_every,
         resume, {"--budget": budget, "--memory-budget": memory_budget},
@@ -155,19 +158,20 @@ def fit(
             )
         return data, choose_split(data, rule, preset=preset, seed=seed, index=index)
 
-    if pieces is None:
-        check_place(out)
-        run(*load(), settings, out, as_json=as_json, quiet=quiet)
-        return
-    with join_ranks(pieces.device) as ranks:
-        if ranks.first:
+    with interruptible():
+        if pieces is None:
             check_place(out)
-        run(*load(), settings, out, as_json=as_json, quiet=quiet, ranks=ranks)
+            run(*load(), settings, out, as_json=as_json, quiet=quiet, log=log)
+            return
+        with join_ranks(pieces.device) as ranks:
+            if ranks.first:
+                check_place(out)
+            run(*load(), settings, out, as_json=as_json, quiet=quiet, ranks=ranks, log=log)
 
 
 def run(
     data: GraphData, split: Split, settings: FitSettings, out: Path,
-    *, as_json: bool, quiet: bool, ranks: Ranks | None = None,
+    *, as_json: bool, quiet: bool, ranks: Ranks | None = None, log: Path | None = None,
 ) -> None:  # fmt: skip
     """Fit; the first of the processes shows progress, writes, and says what was found."""
     first = ranks is None or ranks.first
@@ -177,20 +181,30 @@ def run(
         resume = settings.pieces is not None and settings.pieces.resume
         if resume and not first_checkpoint(checkpoints, settings).exists():
             print(f"plap: no checkpoint in {checkpoints}, so training begins anew", file=sys.stderr)
-    with progress_bars(quiet=quiet or as_json or not first) as announce:
+    with (
+        open_log(log if first else None) as stream,
+        show_progress(quiet=quiet or as_json or not first, log=stream) as announce,
+    ):
+        if stream is not None:
+            write_log(stream, f"fit of {data.name} into {out}")
         result = fit_graph(
             data, split, settings=settings, announce=announce, ranks=ranks,
             checkpoints=None if settings.pieces is None else checkpoints,
         )  # fmt: skip
+        if first:
+            _conclude(result, out, as_json=as_json, log=stream)
     if first:
-        _conclude(result, out, as_json=as_json)
         if settings.pieces is not None and not result.interrupted:
             remove_checkpoints(checkpoints)
+        if result.interrupted:
+            raise typer.Exit(INTERRUPTED)
 
 
-def _conclude(result: FitResult, out: Path, *, as_json: bool) -> None:
+def _conclude(result: FitResult, out: Path, *, as_json: bool, log: TextIO | None) -> None:
     """Write what was found, and say it."""
     written = result.save(out)
+    if log is not None:
+        write_log(log, result.content.finding)
     if as_json:
         print(json.dumps(load_metrics(written), indent=1))
     else:
@@ -215,28 +229,6 @@ def check_place(out: Path, data: GraphData | None = None, settings: FitSettings 
         weights = settings.members * (data.x.shape[1] + data.num_classes) * settings.hidden
         size = estimate_size(data.graph.num_nodes, data.num_classes, weights)
     check_writable(out, size=size)
-
-
-@contextmanager
-def progress_bars(*, quiet: bool) -> Iterator[Announce | None]:
-    """One progress bar per method on stderr, with the time left."""
-    if quiet:
-        yield None
-        return
-    columns = (TextColumn("{task.description:<18}"), BarColumn(), TextColumn("{task.fields[best]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-
-        def announce(name: str) -> Any:
-            for earlier in bars.tasks:
-                bars.update(earlier.id, completed=1.0)
-            task = bars.add_task(name, total=1.0, best="")
-
-            def report(state: Any) -> None:
-                bars.update(task, completed=state.done, best=f"validation {state.best_score:.1%}")
-
-            return report
-
-        yield announce
 
 
 def _piece_settings(

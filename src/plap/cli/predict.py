@@ -68,7 +68,8 @@ def predict(
     if as_json:
         print(json.dumps(summary, indent=1))
     elif out is None:
-        sys.stdout.write(_encoded(table, ".csv").decode())
+        sys.stdout.flush()
+        sys.stdout.buffer.write(_encoded(table, ".csv"))
     else:
         print(" ".join(str(value) for value in (summary["sentence"], f"They are in {out}.")))
 

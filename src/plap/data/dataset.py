@@ -49,6 +49,11 @@ class FixedSplits:
     preferred: bool = field(default=False, kw_only=True)
     """Whether a fit uses them unless it is told otherwise."""
 
+    @property
+    def masks(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Training, validation and test."""
+        return self.train, self.val, self.test
+
 
 @dataclass(frozen=True)
 class GraphData:

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from plap.data.tasks import kind_of
 from plap.errors import InputError
 from plap.fitting.settings import MODEL, FitSettings
 from plap.graph import Graph
@@ -22,6 +23,7 @@ from plap.training import (
     train_ensemble,
     tune,
 )
+from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
 
 Announce = Callable[[str], ProgressCallback | None]
@@ -33,6 +35,10 @@ _SEARCH = 0.8
 
 class NothingTrainedError(InputError):
     """There is no model: training was stopped, or it diverged, before it got anywhere."""
+
+
+class StoppedTooEarlyError(NothingTrainedError):
+    """Ctrl-C came before there was a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +87,9 @@ def fit_model(
             num_classes=num_classes, memory_budget=memory, progress=_part(progress, 0.0, _SEARCH),
         )  # fmt: skip
         config, trials, interrupted = found.best, found.trials, found.interrupted
+        if interrupted:  # whoever interrupts does not wait for another training
+            task = kind_of(y).of_width(found.best_run.logits.shape[1])
+            return checked(Fitted(found.best_run.config, trials, combine([found.best_run], task), True))
     report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
         graph, x, y, split, config, settings.members,
@@ -94,7 +103,7 @@ def checked(fitted: Fitted) -> Fitted:
     """Refuse a model of which no epoch came to anything."""
     if all(run.best_epoch == 0 for run in fitted.ensemble.runs):
         if fitted.interrupted:
-            raise NothingTrainedError("training was stopped before its first epoch, so there is no model")
+            raise StoppedTooEarlyError("training was stopped before its first epoch, so there is no model")
         raise NothingTrainedError(
             f"training with a learning rate of {fitted.config.lr:g} diverges at once, try a smaller one"
         )

@@ -11,8 +11,8 @@ import pytest
 
 from plap.cli import main
 from plap.data.tables.collections import is_collection, load_collection, split_graphs
-from plap.data.tasks import Multilabel
 from plap.data.tables.options import TableOptions
+from plap.data.tasks import Multilabel
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.training import RunConfig, build_module

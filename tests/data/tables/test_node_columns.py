@@ -126,8 +126,8 @@ def test_a_split_is_used_and_is_never_a_feature(tmp_path: Path, header: str, cel
     data = load_folder(folder(tmp_path, nodes))
     assert data.splits is not None
     assert data.splits.preferred
-    assert [mask[:, 0].nonzero()[:, 0].tolist() for mask in (
-        data.splits.train, data.splits.val, data.splits.test)] == [[0, 1], [2, 3], [4, 5]]  # fmt: skip
+    parts = [mask[:, 0].nonzero()[:, 0].tolist() for mask in data.splits.masks]
+    assert parts == [[0, 1], [2, 3], [4, 5]]
     assert all("mask" not in name and "fold" not in name.lower() for name in data.feature_names or ())
     assert any("the split is taken from" in note for note in data.notes)
 

@@ -26,6 +26,7 @@ from plap.data.columns import (
 from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import Table
+from plap.errors import InputError
 from plap.sparse import compact
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class NodeColumns:
             matrix, notes = transform.apply(self.frame, on_bad=self._on_bad)
         except CellError as error:
             self.fail(error)
+        except InputError as error:
+            raise InputError(f"{self.table.path}: {error}") from None
         said = tuple(f"{self.table.path.name}, {note}." for note in map(str, notes))
         return replace(self, transform=transform, notes=said), matrix
 
