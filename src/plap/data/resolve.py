@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from plap.data.benchmarks.loading import load
 from plap.data.dataset import GraphData
 from plap.data.tables.collections import is_collection, load_collection
+from plap.data.tables.in_memory import read_tables
 from plap.data.tables.loading import load_folder, load_tables
 from plap.data.tables.npz import load_npz
 from plap.data.tables.options import TableOptions
@@ -15,6 +17,26 @@ from plap.data.tables.table_file import SUFFIXES
 from plap.errors import InputError
 
 PathLike = str | os.PathLike[str]
+
+
+def as_graph_data(source: Any, options: TableOptions | None = None) -> GraphData:
+    """What :func:`plap.fit` takes as data: a GraphData as it is, and everything else read.
+
+    Parameters
+    ----------
+    source : GraphData, str, path, (nodes, edges), NetworkX graph or PyG Data
+        Text and paths as :func:`open_graph` has them; tables and graphs as :func:`plap.read_tables`.
+    options : TableOptions, optional
+        How tables are read.
+    """
+    if isinstance(source, GraphData):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return open_graph(os.fspath(source), options)
+    given = {} if options is None else vars(options)
+    if isinstance(source, tuple) and len(source) == 2:
+        return read_tables(*source, **given)
+    return read_tables(source, **given)
 
 
 def open_graph(

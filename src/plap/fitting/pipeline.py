@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from torch import Tensor
 
 from plap.data.dataset import GraphData
 from plap.data.metrics import accuracy
-from plap.data.resolve import open_graph
+from plap.data.resolve import as_graph_data
 from plap.data.splits import Split
 from plap.data.splits import split as split_nodes
 from plap.data.tables.collections import split_graphs
@@ -32,7 +31,7 @@ from plap.training.pieces import Ranks, join_ranks
 
 
 def fit(
-    data: GraphData | str | os.PathLike[str],
+    data: Any,
     split: Split | None = None,
     *,
     settings: FitSettings | None = None,
@@ -50,8 +49,9 @@ def fit(
 
     Parameters
     ----------
-    data : GraphData, or what ``plap fit`` takes as GRAPH
-        A graph, its features and labels; or the name of a benchmark, or a path.
+    data : GraphData; what ``plap fit`` takes as GRAPH; (nodes, edges); or a NetworkX graph or PyG Data
+        A graph, its features and labels; the name of a benchmark or a path; or tables and graphs in memory.
+        Where a column is not called what :func:`plap.read_tables` expects, call that first.
     split : Split, optional
         By default 60/20/20, stratified; the graphs of a collection are split as wholes.
     settings : FitSettings, optional
@@ -83,8 +83,7 @@ def fit(
         raise InputError(f"give settings or {next(iter(options))}, not both")
     settings = settings or FitSettings(**options)
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
-    if not isinstance(data, GraphData):
-        data = open_graph(os.fspath(data), TableOptions(encode=False))
+    data = as_graph_data(data, TableOptions(encode=False))
     check_learnable(data)
     split = split or choose_split(data, seed=settings.seed)
     data = encoded(data, split.train)

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Predictions:
     known: NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | None = None
     """Labels as the task has them: class numbers [N], −1 where unknown; or 0 and 1 [N, classes], NaN where
     unknown."""
+    new: NDArray[np.bool_] | None = None
+    """Which nodes the model was not fitted on, where that is known."""
 
     def __post_init__(self) -> None:
         shape = (len(self.node_ids), self.task.num_outputs)
@@ -81,7 +83,23 @@ class Predictions:
             columns["probability"] = self.probabilities.max(axis=1, initial=0)
         for k, name in enumerate(self.task.class_names):
             columns[f"probability_{name}"] = np.ascontiguousarray(self.probabilities[:, k])
+        if self.new is not None:
+            columns["new"] = self.new
         return polars.DataFrame(columns)
+
+    def only_new(self) -> Predictions:
+        """The rows of nodes that the model was not fitted on."""
+        if self.new is None:
+            raise InputError("which nodes are new is not known, because the fit's own predictions are gone")
+        rows = np.flatnonzero(self.new).tolist()
+        return replace(
+            self,
+            node_ids=[self.node_ids[row] for row in rows],
+            probabilities=self.probabilities[rows],
+            roles=[self.roles[row] for row in rows],
+            known=None if self.known is None else self.known[rows],
+            new=self.new[rows],
+        )
 
     def write_csv(self, stream: IO[bytes]) -> None:
         """Write the table as CSV, probabilities to six decimals."""
