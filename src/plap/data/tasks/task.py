@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from plap.data.metrics import METRICS, Interval, Metric, confidence_interval, differ, find_metric
+from plap.data.metrics import METRICS, Interval, Metric, confidence_interval, find_metric
 from plap.errors import InputError
 
 ClassNames = tuple[Any, ...]
@@ -263,10 +263,12 @@ class Task(ABC):
         """95 % confidence interval of the headline metric, where there is one."""
         return confidence_interval(self.metric, *self.compared(self.metric, labels, probabilities))
 
-    def differ(self, labels: Tensor, first: Tensor, second: Tensor) -> bool | None:
-        """Whether two methods' probabilities for the same nodes differ in the metric, at 5 %."""
-        truth, ours = self.compared(self.metric, labels, first)
-        return differ(self.metric, truth, ours, self.compared(self.metric, labels, second)[1])
+    def merit(self, labels: Tensor, probabilities: Tensor) -> float:
+        """The headline metric, negated where lower is better; 0 where it has no value."""
+        truth, said = self.compared(self.metric, labels, probabilities)
+        if not self.metric.defined(truth, said):
+            return 0.0
+        return self.metric.sign * self.metric.function(truth, said)
 
     @classmethod
     def of_width(cls, num_outputs: int) -> Task:
