@@ -69,6 +69,7 @@ def page_content(comparison: Comparison) -> FitReport:
         trials=_trials(comparison),
         uncertain_nodes=_uncertain(comparison) if single else (),
         doubted_edges=_doubted(comparison) if single or task.numeric else (),
+        judged_edges=MOST_JUDGED if data.graph.num_edges > MOST_JUDGED else None,
         chosen=searched_values(fitted.config) | {"hidden": fitted.config.value("hidden")},
         provenance={
             "source": data.provenance.source,

@@ -36,6 +36,8 @@ class Rival:
     """Probabilities [N, L] of all nodes from the training labels; validation labels may choose among some."""
     refuses: Callable[[GraphData, Task], str | None] = lambda data, task: None
     """Why it cannot be run here: None if it can, empty if that goes without saying."""
+    weighted: bool = False
+    """Whether weights of classes are in what it learns."""
 
     def name(self, task: Task) -> str:
         """What reports call it."""
@@ -63,7 +65,7 @@ def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
         HistGradientBoostingClassifier,
         HistGradientBoostingRegressor,
     )
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415  (comes with scikit-learn)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
 
     x = data.x.to_dense().numpy()
     train, val = (_some(mask) for mask in (split.train, split.val))
@@ -138,7 +140,9 @@ def _propagation_refuses(data: GraphData, task: Task) -> str | None:
 
 RIVALS: dict[str, Rival] = {
     "majority": Rival("majority class", "mean", "labels alone", commonest),
-    "boosting": Rival("gradient boosting", "gradient boosting", "features alone", boosted, _boosting_refuses),
+    "boosting": Rival(
+        "gradient boosting", "gradient boosting", "features alone", boosted, _boosting_refuses, weighted=True
+    ),
     "labels": Rival(
         "label propagation", "label propagation", "edges alone", propagated, _propagation_refuses
     ),
