@@ -30,7 +30,7 @@ from plap.reporting.fit_content import (
 _ROWS = 20
 MOST_JUDGED = 100_000
 """Edges beyond which as many are drawn at random and judged."""
-_MEMBERS_OF_SAMPLE = 2
+_MEMBERS_OF_SAMPLE = 1
 """Members of the ensemble that judge the edges of a sample."""
 
 

@@ -22,6 +22,7 @@ _MOST_ROWS = 200_000
 """Training nodes that boosted trees learn from at most."""
 _LARGE = 200_000
 """Nodes beyond which label propagation takes a few linear steps instead of going to the minimiser."""
+_MUS = (0.1, 1.0)
 
 
 @dataclass(frozen=True)
@@ -109,23 +110,17 @@ def propagated(data: GraphData, split: SplitLike, task: Task) -> Tensor:
     On more than 200,000 nodes, and for numbers, p is 2.
     """
     large = data.graph.num_nodes > _LARGE
-    tried: list[tuple[float, Tensor]] = []
-    for p in (2.0,) if large or task.numeric else (1.5, 2.0):
-        for mu in (0.1, 1.0):
-            found = _spread_labels(data, split, task, p, mu, large=large)
-            tried.append((task.merit(data.y[split.val], found[split.val]), found))
-    return max(tried, key=lambda trial: trial[0])[1]
-
-
-def _spread_labels(
-    data: GraphData, split: SplitLike, task: Task, p: float, mu: float, *, large: bool
-) -> Tensor:
+    known = torch.where(split.train, data.y, torch.nan if task.numeric else -1)
     if task.numeric:
-        known = torch.where(split.train, data.y, torch.nan)
-        return spread(data.graph, known, mu, few_steps=large).float().unsqueeze(1)
-    known = torch.where(split.train, data.y, -1)
-    if large:
-        return spread(data.graph, known, mu, few_steps=True, num_classes=task.num_outputs).float()
+        found = [numbers.unsqueeze(1) for numbers in spread(data.graph, known, _MUS, few_steps=large)]
+    elif large:
+        found = spread(data.graph, known, _MUS, num_classes=task.num_outputs, few_steps=True)
+    else:
+        found = [_minimiser(data, known, task, p, mu) for p in (1.5, 2.0) for mu in _MUS]
+    return max(found, key=lambda said: task.merit(data.y[split.val], said[split.val])).float()
+
+
+def _minimiser(data: GraphData, known: Tensor, task: Task, p: float, mu: float) -> Tensor:
     model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, known)
     some = torch.from_numpy(model.probabilities_).float()
     every = torch.zeros(some.shape[0], task.num_outputs)

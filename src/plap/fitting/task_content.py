@@ -52,7 +52,7 @@ def task_sections(comparison: Comparison) -> TaskSections:
     error = sum(each.count * abs(each.said - each.observed) for each in bins) / max(total, 1)
     two = task.num_outputs == 2 and task.positive is not None
     if two:
-        common |= _of_positive_class(comparison, task)  # type: ignore[arg-type]
+        common |= _of_positive_class(comparison, task)
     return TaskSections(
         **common,  # type: ignore[arg-type]
         calibration=bins if total else (),
