@@ -155,8 +155,9 @@ def test_a_sample_of_edges_is_judged_much_as_all_are(noisy: tuple[plap.data.Grap
     data, random = noisy
     members = trained(data, data.graph, p=1.5)
     once = data.graph.edges_once()
-    trust = edge_trust(members, data.x, data.graph, sample=400)
+    every, trust = (edge_trust(members, data.x, data.graph, sample=count) for count in (None, 1000))
     judged = once[~trust[once].isnan()]
-    assert judged.shape[0] == 400
+    assert judged.shape[0] == 1000
     torch.testing.assert_close(trust, trust[data.graph.reverse_entries()], equal_nan=True)
-    assert roc_auc_score(~random[judged], trust[judged]) > 0.6
+    right = ~random[judged]
+    assert roc_auc_score(right, trust[judged]) > roc_auc_score(right, every[judged]) - 0.05
