@@ -28,6 +28,7 @@ from plap.cli.shared import (
     RootOption,
     SourceOption,
     TargetOption,
+    TaskOption,
     UnknownOption,
     WeightOption,
 )
@@ -72,6 +73,7 @@ def fit(
     categorical: CategoricalOption = None,
     raw_features: RawOption = False,
     unknown: UnknownOption = None,
+    task: TaskOption = None,
     on_bad_rows: BadRowsOption = "error",
     seed: Annotated[int, typer.Option(help="Random seed for the split, the search and training.")] = 0,
     p: Annotated[float | None, typer.Option(help="Keep p at this value.")] = None,
@@ -96,6 +98,16 @@ def fit(
     stop_by: Annotated[
         str, typer.Option(help="Stop by accuracy or by loss on the validation nodes.")
     ] = "accuracy",
+    metric: Annotated[
+        str | None,
+        typer.Option(help="What the search, early stopping and the headline go by, such as roc_auc or mae."),
+    ] = None,
+    class_weight: Annotated[
+        str | None, typer.Option(help="balanced: all classes count the same in the training loss.")
+    ] = None,
+    conformal: Annotated[
+        float | None, typer.Option(help="Add prediction sets (or intervals) of this coverage, such as 0.9.")
+    ] = None,
     memory_budget: Annotated[
         float | None, typer.Option(help="Memory for training beyond the data, in GiB.")
     ] = None,
@@ -134,7 +146,7 @@ def fit(
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
-        hidden=hidden, pieces=pieces,
+        hidden=hidden, pieces=pieces, metric=metric, class_weight=class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
@@ -144,8 +156,8 @@ def fit(
     tables = TableOptions(
         id=node_id, label=label, source=source, target=target, weight=weight,
         split=None if split is None or rule else split, ignore=ignore or (), categorical=categorical or (),
-        raw_features=raw_features, unknown=unknown, on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
-        index=index, encode=False,
+        raw_features=raw_features, unknown=unknown, index=index, encode=False,
+        task=task, on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
     )  # fmt: skip
 
     def load() -> tuple[GraphData, Split]:

@@ -21,6 +21,7 @@ from plap.cli.shared import (
     RootOption,
     SourceOption,
     TargetOption,
+    TaskOption,
     UnknownOption,
     WeightOption,
     check_writable,
@@ -53,6 +54,7 @@ def inspect(
     categorical: CategoricalOption = None,
     raw_features: RawOption = False,
     unknown: UnknownOption = None,
+    task: TaskOption = None,
     on_bad_rows: BadRowsOption = "error",
     as_json: JsonOption = False,
     png: Annotated[Path | None, typer.Option(help="Draw the distributions into this file.")] = None,
@@ -82,7 +84,7 @@ def inspect(
     tables = TableOptions(
         id=node_id, label=label, source=source, target=target, weight=weight, ignore=ignore or (),
         categorical=categorical or (), raw_features=raw_features, unknown=unknown,
-        on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
+        task=task, on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
     )  # fmt: skip
     found = inspect_graph(open_graph(graph, tables, nodes=nodes, root=root))
     if png is not None:

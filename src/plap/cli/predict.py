@@ -38,6 +38,7 @@ from plap.fitting.prediction import (
     mark_new,
     predict_nodes,
 )
+from plap.reporting.number_text import shown
 
 
 def predict(
@@ -100,13 +101,12 @@ def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str,
     count, metric = data.graph.num_nodes, table.task.metric
     new = None if table.new is None else int(table.new.sum())
     sentence = f"Labelled {count} nodes" + (f", {new} of them new." if new else ".")
-    if "right" in numbers:
+    if metric.name in numbers:
+        value = shown(numbers[metric.name], metric.share)
+        sentence += f" On {numbers['known']} nodes with known labels {metric.label} is {value}."
+    elif "right" in numbers:
         share = numbers["right"] / numbers["known"]
         sentence += f" Of {numbers['known']} known labels {numbers['right']} agree ({share:.1%})."
-    elif numbers:
-        sentence += (
-            f" On {numbers['known']} nodes with known labels {metric.label} is {numbers[metric.name]:.1%}."
-        )
     if numbers and data.graph.digest == file.graph_digest:
         numbers["same_graph"] = True
         sentence += " The model was fitted on this graph, so that says little."

@@ -41,6 +41,10 @@ RawOption = Annotated[bool, typer.Option("--raw-features", help="Take numeric co
 UnknownOption = Annotated[
     str | None, typer.Option(help="Mark of an unknown label, besides an empty cell and -1.")
 ]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(help="Whether labels are classes or numbers (default: whichever they look like)."),
+]
 BadRowsOption = Annotated[
     str, typer.Option(help="error: refuse a row that cannot be used; drop: drop it and say how many.")
 ]

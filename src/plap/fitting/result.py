@@ -18,6 +18,7 @@ from plap.fitting.comparison import Comparison
 from plap.fitting.page_content import page_content
 from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values
+from plap.fitting.task_content import task_sections
 from plap.reporting.fit_content import FitReport
 from plap.reporting.html_page import fit_page
 
@@ -34,7 +35,7 @@ class FitResult(Comparison):
         for name in ("train", "val", "test"):
             roles[getattr(self.split, name).numpy()] = name
         return Predictions(
-            data.node_ids, data.task, self.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
+            data.node_ids, self.task, self.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
         )
 
     @cached_property
@@ -44,7 +45,7 @@ class FitResult(Comparison):
         return SavedModel(
             config=fitted.config.to_dict(),
             states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
-            task=data.task,
+            task=self.task,
             num_features=data.x.shape[1],
             feature_names=data.feature_names,
             graph_digest=data.graph.digest,
@@ -62,11 +63,12 @@ class FitResult(Comparison):
         return {
             "graph": data.name,
             "task": data.task.name,
-            "metric": data.task.metric.name,
+            "metric": self.task.metric.name,
+            "decision": self.task.settings(),
             "nodes": data.graph.num_nodes,
             "edges": data.graph.num_edges,
             "files": data.provenance.files,
-            "notes": data.notes,
+            "notes": self.notes,
             "columns": None if dictionary is None else dictionary.to_json(),
             "split": {
                 "kind": split.kind,
@@ -137,7 +139,7 @@ class FitResult(Comparison):
     @cached_property
     def page(self) -> str:
         """The page, HTML."""
-        return fit_page(self.content)
+        return fit_page(self.content, task_sections(self))
 
     @cached_property
     def content(self) -> FitReport:

@@ -17,6 +17,21 @@ def percent(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
 
 
+def shown(value: float | None, share: bool = True) -> str:
+    """A score: a share in percent, anything else with three decimals or three significant digits.
+
+    Examples
+    --------
+    >>> shown(0.8627), shown(12.3456, share=False), shown(-1e-6, share=False)
+    ('86.3 %', '12.3', '0.000')
+    """
+    if share or value is None or not math.isfinite(value):
+        return percent(value)
+    if abs(value) >= 1000:
+        return with_minus(f"{value:,.0f}".replace(",", "\u202f"))
+    return with_minus(f"{value:.3g}" if abs(value) >= 1 else f"{round(value, 3) + 0.0:.3f}")
+
+
 def number(value: object) -> str:
     """A hyperparameter or a weight with four significant digits; anything but a float as it is.
 

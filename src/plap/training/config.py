@@ -61,7 +61,8 @@ class RunConfig:
     patience: int = integer(200)
     """Epochs without improvement on the validation set after which the run ends."""
     stop_by: StopBy = choice("accuracy", "accuracy", "loss")
-    """"accuracy": by validation score (micro-F1 for multi-label data), ties broken by the lower loss."""
+    """"accuracy": by validation score, whichever metric that is (see :class:`plap.data.Task`), ties broken by
+    the lower loss."""
 
     def __init__(self, model: str = "pgnn", parameters: Parameters | None = None, **values: Any) -> None:
         kind = find_model(model)

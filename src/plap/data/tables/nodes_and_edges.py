@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plap.checks import near_miss
 from plap.data.columns import CellError, Role, SplitColumns, find_split
-from plap.data.labels import encode_labels, is_integer
+from plap.data.labels import encode_labels, is_integer, looks_numeric_target
 from plap.data.tables.bad_rows import BadRows
 from plap.data.tables.columns import (
     Numbering,
@@ -45,7 +45,7 @@ class Nodes:
     """What a table of nodes says; ``x`` is None if it has no features, or if these are raw columns."""
 
     ids: pl.Series
-    y: NDArray[np.int64] | NDArray[np.float32]
+    y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
     class_names: tuple[str, ...]
     x: NDArray[np.float32] | None
     feature_names: tuple[str, ...]
@@ -62,7 +62,8 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     0 and 1 of its own, ``label:sports`` (all empty: unknown). The remaining columns become features, see
     :mod:`plap.data.columns`; with ``options.raw_features`` the numeric ones, or one column of vectors, are
     taken as they are, and a column of which most cells are text is left out with a note. A class that only
-    one node has is refused, unless ``lone_classes`` says that others may have it elsewhere.
+    one node has is refused, unless ``lone_classes`` says that others may have it elsewhere. Whether labels
+    are classes or numbers, ``options.task`` says; by default :func:`plap.data.labels.looks_numeric_target`.
     """
     if table.height == 0:
         raise InputError(f"{table.path}: the table has no rows")
@@ -77,11 +78,15 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
         raise InputError(
             f"{table.path}: labels are in {label_column!r} and in {several[0]!r}, and one must go"
         )
-    y, class_names = (
-        _read_several(table, several)
-        if several
-        else _read_labels(table, label_column, bad, options, lone_classes, notes)
-    )
+    numeric = None if label_column is None else _read_numbers(table, label_column, bad, options, notes)
+    y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
+    class_names: tuple[str, ...]
+    if numeric is not None:
+        y, class_names = numeric, ()
+    elif several:
+        y, class_names = _read_several(table, several)
+    else:
+        y, class_names = _read_labels(table, label_column, bad, options, lone_classes, notes)
     rows = np.flatnonzero(bad.kept)
     if not rows.size:
         raise InputError(f"{table.path}: no row is left, because all were dropped")
@@ -153,6 +158,33 @@ def _split(table: Table, frame: pl.DataFrame, options: TableOptions) -> SplitCol
 
 def _quoted(names: Sequence[str]) -> str:
     return ", ".join(repr(name) for name in names)
+
+
+def _read_numbers(
+    table: Table, name: str, bad: BadRows, options: TableOptions, notes: list[str]
+) -> NDArray[np.float64] | None:
+    """Labels that are numbers, NaN where unknown; None where they are classes."""
+    column = table.column(name)
+    if options.task == "classes" or not (column.dtype.is_numeric() or column.dtype == pl.String):
+        return None
+    if options.unknown is not None and column.dtype == pl.String:
+        column = column.set((column == options.unknown.strip()).fill_null(False), None)
+    values = column.cast(pl.Float64, strict=False)
+    wrong = (values.is_null() & column.is_not_null()).to_numpy()
+    found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy()
+    wrong |= np.isinf(found)
+    if options.task is None and (wrong.any() or not looks_numeric_target(found)):
+        return None
+    if not options.keep_labels:
+        return np.where(wrong, np.nan, found)
+    bad.keep(~wrong, name, lambda row: f"{column[row]} is not a finite number")
+    if options.task is None:
+        different = np.unique(found[~np.isnan(found)]).size
+        notes.append(
+            f"{table.path.name}: the column {name!r} holds {different} different numbers, so a number is "
+            "predicted for each node; --task classes takes them for classes."
+        )
+    return found
 
 
 def _read_several(table: Table, names: list[str]) -> tuple[NDArray[np.float32], tuple[str, ...]]:

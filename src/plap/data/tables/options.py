@@ -10,7 +10,8 @@ from plap.checks import check_choice
 from plap.errors import InputError
 
 OnBadRows = Literal["error", "drop"]
-STORED = ("id", "label", "source", "target", "weight", "split", "unknown", "day_first")
+LabelKind = Literal["classes", "numbers"]
+STORED = ("id", "label", "source", "target", "weight", "split", "task", "unknown", "day_first")
 """Options that a fitted model remembers, so that the tables of a prediction are read as those of the fit."""
 
 
@@ -49,6 +50,8 @@ class TableOptions:
     """Take the numeric columns as they are, and refuse missing and odd cells."""
     on_bad_rows: OnBadRows = "error"
     """Refuse a row that cannot be used, or drop it and count it."""
+    task: LabelKind | None = None
+    """Whether labels are classes or numbers; by default whichever they look like."""
     unknown: str | None = None
     """Another mark of an unknown label, besides an empty cell and -1."""
     day_first: bool | None = None
@@ -62,6 +65,8 @@ class TableOptions:
 
     def __post_init__(self) -> None:
         check_choice("on_bad_rows", self.on_bad_rows, OnBadRows)
+        if self.task is not None:
+            check_choice("task", self.task, LabelKind)
         for name in ("ignore", "categorical", "numeric", "text"):
             given = getattr(self, name)
             object.__setattr__(self, name, (given,) if isinstance(given, str) else tuple(given))
