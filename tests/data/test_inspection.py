@@ -80,7 +80,7 @@ def test_json_has_the_numbers(run: Any, folder: Path) -> None:
 
 def test_the_data_dictionary_says_what_columns_became(run: Any, folder: Path) -> None:
     found = json.loads(run("inspect", folder, "--json").out)
-    assert [entry["name"] for entry in found["columns"]] == ["height", "width"]
+    assert [entry["name"] for entry in found["columns"]] == ["height", "width", "id", "label"]
     assert found["columns"][0]["kind"] == "number"
     assert "standardised" in run("inspect", folder).out
 

@@ -38,8 +38,9 @@ def test_columns_become_features_and_the_dictionary_says_how(tmp_path: Path) -> 
     dictionary = data.columns.dictionary
     assert dictionary is not None
     assert {entry.name: str(entry.kind) for entry in dictionary} == {
-        "age": "number", "city": "category", "member": "boolean",
+        "age": "number", "city": "category", "member": "boolean", "id": "not read", "label": "not read",
     }  # fmt: skip
+    assert dictionary.entries[-1].sentence == "label: the label, what is predicted"
     assert data.x.shape == (6, len(data.feature_names or ()))
     age = data.x.to_dense()[:, (data.feature_names or ()).index("age")]
     assert abs(float(age.mean())) < 0.5

@@ -14,10 +14,12 @@ from torch import Tensor
 
 from plap.data.columns import (
     CellError,
+    Column,
     ColumnDrift,
     ColumnPlan,
     ColumnTransform,
     DataDictionary,
+    Kind,
     OnBad,
     Role,
     drift,
@@ -31,6 +33,14 @@ from plap.sparse import compact
 
 if TYPE_CHECKING:
     from plap.data.dataset import GraphData
+
+
+_WHY = {
+    Role.ID: "what nodes are called",
+    Role.LABEL: "what is predicted",
+    Role.SPLIT: "which nodes are for training, validation and test",
+    Role.IGNORED: "as requested",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +115,9 @@ class NodeColumns:
         """What each column became and why; None until that is decided."""
         if self.plan is None or self.transform is None:
             return None
-        return DataDictionary.of(self.plan, self.transform)
+        others = [Column(name, Kind.UNREAD, role, _WHY[role]) for name, role in self.roles.items()]
+        plan = ColumnPlan((*self.plan.columns, *others), self.plan.rows)
+        return DataDictionary.of(plan, self.transform)
 
     def take(self, nodes: NDArray[np.intp]) -> NodeColumns:
         """The rows of some nodes."""
