@@ -105,6 +105,13 @@ def test_the_data_choose_the_metric_unless_the_user_does() -> None:
     task, notes = choose_task(data, parts, FitSettings())
     assert task.metric.name == "average_precision"
     assert "so average precision decides; --metric accuracy changes that" in notes[0]
+    assert "--class-weight none changes that" in notes[1]
+    assert isinstance(task, Multiclass)
+    assert task.class_weights is not None
+    plain, notes = choose_task(data, parts, FitSettings(class_weight=None))
+    assert isinstance(plain, Multiclass)
+    assert plain.class_weights is None
+    assert len(notes) == 1
     task, notes = choose_task(data, parts, FitSettings(metric="accuracy"))
     assert (task.metric.name, notes) == ("accuracy", ())
     with pytest.raises(InputError, match="metric 'r2' is not one of those for multiclass data"):
