@@ -197,7 +197,9 @@ def progress_bars(*, quiet: bool) -> Iterator[Announce | None]:
             task = bars.add_task(name, total=1.0, best="")
 
             def report(state: Any) -> None:
-                bars.update(task, completed=state.done, best=f"validation {state.best_score:.1%}")
+                best = state.best_score  # negative where lower is better
+                text = f"{best:.1%}" if 0 <= best <= 1 else f"{abs(best):.3g}"
+                bars.update(task, completed=state.done, best=f"validation {text}")
 
             return report
 

@@ -28,8 +28,8 @@ _RANKING = {
     "balanced_accuracy": "balanced",
     "macro_f1": "f1",
 }
-"""Metrics that ask for a rare class: a threshold is chosen, with the best F1 or balanced accuracy, and classes
-of imbalanced data are weighted unless the settings say otherwise."""
+"""Metrics that ask for a rare class: a threshold is chosen, with the best F1 or balanced accuracy, and
+classes of imbalanced data are weighted unless the settings say otherwise."""
 
 
 def choose_task(data: GraphData, split: Split, settings: FitSettings) -> tuple[Task, tuple[str, ...]]:
