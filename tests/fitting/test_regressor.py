@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from plap.fitting import FitSettings, fit
 from rare_graph import number_graph, rare_graph
 
 DATA = number_graph(200)
-QUICK = {"tune": None, "seeds": 1, "max_epochs": 40, "p": 2.0}
+QUICK: dict[str, Any] = {"tune": None, "seeds": 1, "max_epochs": 40, "p": 2.0}
 
 
 @pytest.fixture(scope="module")

@@ -39,7 +39,7 @@ def choose_task(data: GraphData, split: Split, settings: FitSettings) -> tuple[T
     if isinstance(task, Regression):
         task = replace(task, loss=settings.loss)
     name, why = (settings.metric, "") if settings.metric else task.default_metric(labels)
-    remarks = (why,) if why else ()
+    remarks: tuple[str, ...] = (why,) if why else ()
     weight = settings.class_weight
     if weight == "auto":
         weight = None
