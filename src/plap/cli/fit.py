@@ -103,8 +103,8 @@ def fit(
         typer.Option(help="What the search, early stopping and the headline go by, such as roc_auc or mae."),
     ] = None,
     class_weight: Annotated[
-        str | None, typer.Option(help="balanced: all classes count the same in the training loss.")
-    ] = None,
+        str, typer.Option(help="balanced: all classes count the same in the training loss; none; or auto.")
+    ] = "auto",
     conformal: Annotated[
         float | None, typer.Option(help="Add prediction sets (or intervals) of this coverage, such as 0.9.")
     ] = None,
@@ -146,7 +146,8 @@ def fit(
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
-        hidden=hidden, pieces=pieces, metric=metric, class_weight=class_weight, conformal=conformal,
+        hidden=hidden, pieces=pieces, metric=metric,
+        class_weight=None if class_weight == "none" else class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip

@@ -91,12 +91,17 @@ def _lines(say: Say) -> Announce:
             told = state.done // _SHARE * _SHARE
             seconds = time.monotonic() - begin
             left = seconds * (1 - state.done) / max(state.done, 1e-9)
-            best = f"best validation score {state.best_score:.1%}"
-            say(f"{name}: {state.done:.0%}, {best}, about {_duration(left)} left")
+            best = _score(state.best_score)
+            say(f"{name}: {state.done:.0%}, best validation score {best}, about {_duration(left)} left")
 
         return report
 
     return announce
+
+
+def _score(score: float) -> str:
+    """A share as per cent; other scores, negative where lower is better, as numbers."""
+    return f"{score:.1%}" if 0 <= score <= 1 else f"{abs(score):.3g}"
 
 
 def _duration(seconds: float) -> str:
@@ -123,7 +128,7 @@ def _bars() -> Iterator[Announce]:
             task = bars.add_task(name, total=1.0, best="")
 
             def report(state: State) -> None:
-                bars.update(task, completed=state.done, best=f"validation {state.best_score:.1%}")
+                bars.update(task, completed=state.done, best=f"validation {_score(state.best_score)}")
 
             return report
 

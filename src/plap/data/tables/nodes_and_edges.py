@@ -171,7 +171,7 @@ def _read_numbers(
         column = column.set((column == options.unknown.strip()).fill_null(False), None)
     values = column.cast(pl.Float64, strict=False)
     wrong = (values.is_null() & column.is_not_null()).to_numpy()
-    found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy()
+    found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy().copy()
     wrong |= np.isinf(found)
     if options.task is None and (wrong.any() or not looks_numeric_target(found)):
         return None
