@@ -105,7 +105,16 @@ def test_predict_labels_a_graph_it_never_saw(
     (new / "edges.csv").write_text("source,target\nn000,n001\nn002,n003\n")
     capsys.readouterr()
     assert run(monkeypatch, "predict", str(out), str(new), "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"nodes": 30, "sentence": "Labelled 30 nodes."}
+    printed = json.loads(capsys.readouterr().out)
+    assert (printed["nodes"], printed["new"], printed["sentence"]) == (30, 0, "Labelled 30 nodes.")
+    assert [column["column"] for column in printed["drift"]["columns"]] == [f"f{k}" for k in range(12)]
+    assert any("Drift in the edges" in note for note in printed["notes"])
+    nodes.with_columns(id=pl.format("m{}", pl.int_range(30))).write_csv(new / "nodes.csv")
+    (new / "edges.csv").write_text("source,target\nm0,m1\n")
+    assert run(monkeypatch, "predict", str(out), str(new), "--only-new", "-o", str(tmp_path / "p.csv")) == 0
+    assert pl.read_csv(tmp_path / "p.csv")["new"].to_list() == [True] * 30
+    (new / "edges.csv").write_text("source,target\nn000,n001\nn002,n003\n")
+    capsys.readouterr()
     nodes.drop("f3").write_csv(new / "nodes.csv")
     assert run(monkeypatch, "predict", str(out), str(new)) == 2
     assert "nodes.csv: the table has no column 'f3', which the model needs" in capsys.readouterr().err

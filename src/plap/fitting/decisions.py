@@ -11,12 +11,15 @@ from scipy.optimize import minimize_scalar
 from torch import Tensor
 
 from plap.data.dataset import GraphData
+from plap.data.sampling import generator
 from plap.data.splits import Split
 from plap.data.tasks import Multiclass, Regression, Task
 from plap.fitting.settings import FitSettings
 
 _LEAST_FOR_CALIBRATION = 20
 """Validation nodes from which on a temperature is learned."""
+_MOST_FOR_CALIBRATION = 20_000
+"""Validation nodes that a temperature is learned from at most; of more, a sample."""
 _LEAST_POSITIVE = 3
 """Positive validation nodes from which on a threshold is chosen."""
 _HOTTEST = 5.0
@@ -119,6 +122,9 @@ def _temperature(labels: Tensor, probabilities: Tensor) -> float:
     """
     if labels.shape[0] < _LEAST_FOR_CALIBRATION:
         return 1.0
+    if labels.shape[0] > _MOST_FOR_CALIBRATION:
+        some = np.sort(generator(0).choice(labels.shape[0], _MOST_FOR_CALIBRATION, replace=False))
+        labels, probabilities = labels[some], probabilities[some]
     logits = probabilities.double().clamp(min=1e-12).log()
 
     def loss(log_temperature: float) -> float:
