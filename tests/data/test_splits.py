@@ -234,7 +234,7 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], sentence: str) 
         split(torch.arange(20) % 2, **arguments)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("y", [torch.rand(5), torch.zeros(5, 2, dtype=torch.long), torch.full((5,), -1)])
+@pytest.mark.parametrize("y", [torch.rand(5, 2), torch.zeros(5, 2, dtype=torch.long), torch.full((5,), -1)])
 def test_labels_that_cannot_be_split_are_refused(y: Tensor) -> None:
     with pytest.raises(InputError):
         split(y)
@@ -243,3 +243,15 @@ def test_labels_that_cannot_be_split_are_refused(y: Tensor) -> None:
 def test_a_public_index_out_of_range_is_refused() -> None:
     with pytest.raises(InputError, match="has the public splits 0 to 1, not 2"):
         split(public_data([0, 1, 0, 1]), "public", index=2)
+
+
+def test_numbers_are_shared_out_from_small_to_large() -> None:
+    y = torch.arange(200.0)
+    y[50] = torch.nan
+    found = split(y, seed=3)
+    assert sum(found.sizes) == 199
+    assert not bool((found.train | found.val | found.test)[50])
+    for mask in (found.train, found.val, found.test):
+        assert float(y[mask].mean()) == pytest.approx(99.5, abs=8)
+    with pytest.raises(InputError, match="a random split needs one class a node"):
+        split(y, "paper")
