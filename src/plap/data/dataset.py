@@ -14,6 +14,7 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
+from plap.data.relations import Relations
 from plap.data.tasks import Task
 from plap.graph import Graph
 from plap.sparse import scipy_from_tensor, select_rows
@@ -88,6 +89,9 @@ class GraphData:
     provenance: Provenance = field(default_factory=lambda: Provenance("unknown"))
     columns: NodeColumns | None = None
     """The raw columns that ``x`` is made of, where it is; see :mod:`plap.data.tables.node_columns`."""
+
+    relations: Relations | None = None
+    """Which relation each edge is of, where there are several."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", Task.of(self.y, self.class_names).class_names)

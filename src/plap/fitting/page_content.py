@@ -11,9 +11,10 @@ from torch import Tensor
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.search import searched_values
+from plap.graph import Graph
 from plap.insight.column_importance import column_importance
 from plap.insight.edge_trust import can_be_judged, edge_trust
-from plap.insight.members import members_of
+from plap.insight.members import evaluating, members_of
 from plap.insight.neighbour_help import neighbour_help
 from plap.models import find_model
 from plap.reporting.fit_content import (
@@ -26,6 +27,7 @@ from plap.reporting.fit_content import (
     NeighbourFacts,
     NeighbourRow,
     NodeRow,
+    RelationRow,
     Score,
     TrainingRun,
     TrialRow,
@@ -78,6 +80,7 @@ def page_content(comparison: Comparison) -> FitReport:
         doubted_edges=_doubted(comparison) if single or task.numeric else (),
         judged_edges=MOST_JUDGED if data.graph.num_edges > MOST_JUDGED else None,
         columns=_columns(comparison),
+        relations=_relations(comparison),
         neighbours=_neighbours(comparison) if single else None,
         chosen=searched_values(fitted.config) | {"hidden": fitted.config.value("hidden")},
         provenance={
@@ -193,6 +196,27 @@ def _importance(comparison: Comparison) -> dict[str, float]:
         comparison.split.test,
         seed=comparison.settings.seed,
     )
+
+
+def _relations(comparison: Comparison) -> list[RelationRow]:
+    """Each relation with its factor, and how good the model would be without it."""
+    data, test, task = comparison.data, comparison.split.test, comparison.task
+    relations = data.relations
+    if relations is None or relations.factors is None or comparison.interrupted:
+        return []
+    (member, *_) = members_of(comparison.fitted.ensemble.runs, data.x.shape[1], task.num_outputs)
+    rows = []
+    for k, name in enumerate(relations.names):
+        rest = {other: 0.0 if other == name else factor for other, factor in relations.factors.items()}
+        weight = relations.combined(torch.tensor([rest[each] for each in relations.names]))
+        source, target = data.graph.edge_index[:, weight > 0]
+        graph = Graph.from_edge_index(torch.stack([source, target]), weight[weight > 0], data.graph.num_nodes)
+        with evaluating(member):
+            said = task.probabilities(member(data.x, graph)[test])
+        score = task.scores(data.y[test], said)[task.metric.name]
+        edges = int((relations.shares[k] > 0).sum()) // 2
+        rows.append(RelationRow(name, edges, relations.factors[name], score))
+    return rows
 
 
 def _neighbours(comparison: Comparison) -> NeighbourFacts | None:

@@ -22,6 +22,7 @@ from plap.errors import InputError
 from plap.fitting.comparison import Method
 from plap.fitting.decisions import choose_task
 from plap.fitting.pieces import prepare_pieces
+from plap.fitting.relations import weigh_relations
 from plap.fitting.result import FitResult
 from plap.fitting.rivals import RIVALS, Rival
 from plap.fitting.search import Announce, Fitted, NothingTrainedError, Train, fit_model
@@ -91,6 +92,7 @@ def fit(
     split = split or choose_split(data, seed=settings.seed)
     data = encoded(data, split.train)
     task, remarks = choose_task(data, split, settings)
+    data = weigh_relations(data, split, task, settings)
     if settings.pieces is None:
         train = _OnWholeGraph(data, split, settings, task)
         return _Comparing(data, split, settings, task, announce).run(train, remarks)

@@ -83,6 +83,13 @@ def as_fitted(model: SavedModel, data: GraphData) -> GraphData:
     elif data.columns is not None and data.columns.transform is None:
         raise InputError(f"the model was fitted on raw features: read {data.name} with raw_features=True")
     model.check_features(data.x.shape[1], data.feature_names)
+    relations = data.relations
+    if model.relations and relations is None:
+        names = ", ".join(model.relations)
+        raise InputError(f"the model was fitted on the relations {names}, and {data.name} has none")
+    if relations is not None and relations.factors is None:
+        graph = relations.graph(data.graph, model.relations)
+        data = replace(data, graph=graph, relations=replace(relations, factors=model.relations))
     return data
 
 

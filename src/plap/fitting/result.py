@@ -51,6 +51,7 @@ class FitResult(Comparison):
             graph_digest=data.graph.digest,
             features_digest=features_digest(data.x),
             columns=None if data.columns is None else data.columns.transform,
+            relations={} if data.relations is None else dict(data.relations.factors or {}),
             mean_neighbours=2 * data.graph.num_edges / max(data.graph.num_nodes, 1),
             table={} if data.columns is None else data.columns.options.stored(),
         )
@@ -69,6 +70,7 @@ class FitResult(Comparison):
             "edges": data.graph.num_edges,
             "files": data.provenance.files,
             "notes": self.notes,
+            "relations": None if data.relations is None else data.relations.factors,
             "columns": None if dictionary is None else dictionary.to_json(),
             "split": {
                 "kind": split.kind,

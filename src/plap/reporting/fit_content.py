@@ -139,6 +139,18 @@ class ColumnRow:
 
 
 @dataclass(frozen=True)
+class RelationRow:
+    """One of several relations between the nodes."""
+
+    name: str
+    edges: int
+    factor: float
+    """What its edges are multiplied by; the mean over relations is 1."""
+    without: float
+    """The metric on held-out nodes if the relation's edges were not there."""
+
+
+@dataclass(frozen=True)
 class NeighbourFacts:
     """What the neighbours do to the held-out nodes."""
 
@@ -183,6 +195,7 @@ class FitReport:
     doubted_edges: Sequence[EdgeRow] = ()
     columns: Sequence[ColumnRow] = ()
     neighbours: NeighbourFacts | None = None
+    relations: Sequence[RelationRow] = ()
     judged_edges: int | None = None
     """How many edges were drawn and judged; None: all were."""
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)

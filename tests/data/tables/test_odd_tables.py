@@ -76,11 +76,8 @@ def odd_tables() -> Iterator[Odd]:
     for number, (cells, labels) in enumerate(kinds):
         others = draw.sample(list(CELLS), draw.randrange(3))
         header = ["id", "label", "value", *(f"more {k}" for k in range(len(others)))]
-        rows = [header]
-        for k in range(ROWS):
-            rows.append(
-                [f"n{k}", LABELS[labels](draw, k), *(CELLS[each](draw, k) for each in (cells, *others))]
-            )
+        columns = [LABELS[labels], *(CELLS[each] for each in (cells, *others))]
+        rows = [header, *([f"n{k}", *(cell(draw, k) for cell in columns)] for k in range(ROWS))]
         separator = draw.choice([",", ",", ",", "\t", "|"])
         if any(separator in cell and not cell.startswith('"') for row in rows for cell in row):
             separator = ";"

@@ -18,7 +18,7 @@ from plap.data.dataset import FixedSplits, GraphData, Provenance
 from plap.data.labels import Names, encode_labels
 from plap.data.sampling import generator
 from plap.data.splits import Split
-from plap.data.tables.loading import load_folder, only_table
+from plap.data.tables.loading import has_edges, load_folder, only_table
 from plap.data.tables.node_columns import NodeColumns, encode_columns
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import Table, find_column, open_table
@@ -36,7 +36,7 @@ _VAL_SHARE = _TEST_SHARE = 0.2
 def is_collection(path: PathLike) -> bool:
     """Whether a folder holds no graph itself, but folders that do."""
     folder = Path(path)
-    return only_table(folder, "edges") is None and bool(_graph_folders(folder))
+    return not has_edges(folder) and bool(_graph_folders(folder))
 
 
 def load_collection(path: PathLike, options: TableOptions | None = None) -> GraphData:
@@ -123,7 +123,7 @@ def _graph_folders(folder: Path) -> list[Path]:
     except OSError as error:
         raise InputError(f"{folder} cannot be read ({error.strerror})") from None
     seen = (entry for entry in inside if not entry.name.startswith("."))
-    return [entry for entry in seen if only_table(entry, "edges") is not None]
+    return [entry for entry in seen if has_edges(entry)]
 
 
 def _check_features(first: Path, mine: GraphData, other: Path, others: GraphData) -> None:

@@ -8,18 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import torch
 
 from plap.data.columns import SplitColumns
 from plap.data.dataset import FixedSplits, GraphData
+from plap.data.relations import Relations
 from plap.data.splits import hold_out
 from plap.data.tables.assembly import assemble
 from plap.data.tables.node_columns import encode_columns
-from plap.data.tables.nodes_and_edges import read_edges, read_nodes
+from plap.data.tables.nodes_and_edges import Edges, read_edges, read_nodes
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import SUFFIXES, Table, open_table
 from plap.errors import InputError
-from plap.graph import Symmetrize
+from plap.graph import Graph, Symmetrize
 
 PathLike = str | os.PathLike[str]
 _HELD_OUT = 0.2
@@ -42,8 +44,10 @@ def load_folder(
         raise InputError(f"{folder}: there is no such folder")
     if not folder.is_dir():
         raise InputError(f"{folder}: this is not a folder")
-    edges = only_table(folder, "edges")
+    edges: PathLike | dict[str, Table] | None = only_table(folder, "edges")
     if edges is None:
+        edges = relation_tables(folder)
+    if not edges:
         raise InputError(f"{folder}: the folder has no edges{' or edges'.join(SUFFIXES)}")
     return load_tables(
         edges, only_table(folder, "nodes"), options, name=folder.resolve().name, symmetrize=symmetrize,
@@ -52,7 +56,7 @@ def load_folder(
 
 
 def load_tables(
-    edges: PathLike | Table,
+    edges: PathLike | Table | dict[str, Table],
     nodes: PathLike | Table | None = None,
     options: TableOptions | None = None,
     *,
@@ -67,7 +71,8 @@ def load_tables(
     edges : path
         CSV, TSV (both gzip or not, with a header, UTF-8) or Parquet. Columns, in upper or lower case:
         ``source`` (``src``, ``from``), ``target`` (``dst``, ``to``), optionally ``weight`` (``w``); where
-        several of these are present the first named here counts. Other columns are not read.
+        several of these are present the first named here counts. A column ``type`` (``relation``) of a few
+        values names relations. Tables by the names of their relations are several relations as well.
     nodes : path, optional
         Columns ``id`` (``node``, ``node_id``), optionally ``label`` (``class``; empty: unknown) or, for
         several labels per node, ``label:a``, ``label:b`` and so on of 0 and 1, and optionally a split
@@ -105,13 +110,17 @@ def load_tables(
     [[30.0], [40.0], [50.0]]
     """
     options = options or TableOptions()
-    edge_table = open_table(edges)
+    edge_tables = edges if isinstance(edges, dict) else {"": open_table(edges)}
+    edge_table = next(iter(edge_tables.values()))
     node_table = None if nodes is None else open_table(nodes)
     found = None if node_table is None else read_nodes(node_table, options, lone_classes=lone_classes)
-    read = read_edges(
-        edge_table, None if found is None else found.ids, options, node_table and node_table.path
-    )
-    paths = [table.path for table in (edge_table, node_table) if table is not None and table.path.is_file()]
+    if found is None and len(edge_tables) > 1:
+        raise InputError(f"{edge_table.path}: several tables of edges need a table of nodes")
+    ids = None if found is None else found.ids
+    place = node_table and node_table.path
+    read = joined({name: read_edges(each, ids, options, place) for name, each in edge_tables.items()})
+    tables = (*edge_tables.values(), *([] if node_table is None else [node_table]))
+    paths = [table.path for table in tables if table.path.is_file()]
     ids = read.nodes.ids
     node_ids = () if read.nodes.is_trivial else tuple(ids.to_list())
     data = assemble(
@@ -130,9 +139,55 @@ def load_tables(
         symmetrize=symmetrize,
         columns=None if found is None else found.columns,
     )
+    if read.relation is not None:
+        data = replace(data, relations=_relations(read, data.graph, symmetrize))
     if found is not None and found.split is not None:
         data = with_split(data, found.split)
     return encode_columns(data, torch.ones(ids.len(), dtype=torch.bool)) if options.encode else data
+
+
+def relation_tables(folder: Path) -> dict[str, Table]:
+    """Tables called ``edges_NAME``, by the names of their relations."""
+    paths = sorted(path for path in folder.glob("edges_*") if path.name.lower().endswith(SUFFIXES))
+    return {path.name.split(".")[0].removeprefix("edges_"): open_table(path) for path in paths}
+
+
+def has_edges(folder: Path) -> bool:
+    """Whether a folder holds a graph itself: a table of edges, or several, one per relation."""
+    return only_table(folder, "edges") is not None or bool(relation_tables(folder))
+
+
+def joined(parts: dict[str, Edges]) -> Edges:
+    """The edges of several relations one after another; of one, as they are."""
+    first = next(iter(parts.values()))
+    if len(parts) == 1:
+        return first
+    sizes = [part.index.shape[1] for part in parts.values()]
+    weights = [
+        np.ones(size, dtype=np.float32) if part.weight is None else part.weight
+        for part, size in zip(parts.values(), sizes, strict=True)
+    ]
+    return Edges(
+        np.concatenate([part.index for part in parts.values()], axis=1),
+        None if all(part.weight is None for part in parts.values()) else np.concatenate(weights),
+        first.nodes,
+        (
+            *(note for part in parts.values() for note in part.notes),
+            f"{len(parts)} relations ({', '.join(parts)}), each of which gets a weight of its own.",
+        ),
+        pl.Series(np.repeat(list(parts), sizes)),
+    )
+
+
+def _relations(read: Edges, union: Graph, symmetrize: Symmetrize) -> Relations:
+    assert read.relation is not None
+    parts = {}
+    for name in read.relation.unique().sort().to_list():
+        own = (read.relation == name).to_numpy()
+        weight = None if read.weight is None else torch.from_numpy(read.weight[own])
+        index = torch.from_numpy(np.ascontiguousarray(read.index[:, own]))
+        parts[name] = Graph.from_edge_index(index, weight, union.num_nodes, symmetrize=symmetrize)
+    return Relations.of(union, parts)
 
 
 def with_split(data: GraphData, split: SplitColumns) -> GraphData:

@@ -34,6 +34,8 @@ LABEL = ("label", "class", "target", "labels")
 SOURCE = ("source", "src", "from", "source_id", "src_id", "from_id", "node1", "node_1", "id1", "u", "sender")
 TARGET = ("target", "dst", "to", "target_id", "dst_id", "to_id", "node2", "node_2", "id2", "v", "receiver")
 WEIGHT = ("weight", "w")
+RELATION = ("type", "relation", "edge_type")
+_MOST_RELATIONS = 20
 _USUAL = {"--id": 3, "--label": 2, "--source": 3, "--target": 3, "--weight": 2}
 """How many of the names above need no note when they are taken for what they say."""
 SEVERAL = "label:"
@@ -313,6 +315,8 @@ class Edges:
     weight: NDArray[np.float32] | None
     nodes: Numbering
     notes: tuple[str, ...] = ()
+    relation: pl.Series | None = None
+    """The name of each edge's relation, where there are several."""
 
 
 def read_edges(
@@ -353,11 +357,26 @@ def read_edges(
                 return f"the node {strange[at]!r} is not in {nodes_path}"
 
             bad.keep(index[row] >= 0, column, problem)
+    relation = _read_relation(table, columns, notes)
     notes += bad.notes
     if not bad.kept.all():
+        relation = None if relation is None else relation.filter(pl.Series(bad.kept))
         index = np.ascontiguousarray(index[:, bad.kept])
         weight = None if weight is None else weight[bad.kept]
-    return Edges(index, weight, nodes, (*table.notes, *notes))
+    return Edges(index, weight, nodes, (*table.notes, *notes), relation)
+
+
+def _read_relation(table: Table, ends: tuple[str, str], notes: list[str]) -> pl.Series | None:
+    """The relation of each edge, from a column ``type`` or ``relation`` with a few different values."""
+    name = find_column(table, RELATION)
+    if name is None or name in ends:
+        return None
+    column = table.column(name).cast(pl.String, strict=False).fill_null("(none)")
+    count = column.n_unique()
+    if not 1 < count <= _MOST_RELATIONS:
+        return None
+    notes.append(f"{table.path.name}: {name!r} has {count} relations, each of which gets its own weight.")
+    return column
 
 
 def _read_weight(

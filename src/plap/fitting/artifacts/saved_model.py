@@ -49,6 +49,8 @@ class SavedModel:
     """What raw columns of a table become, where the features are made of such."""
     table: Mapping[str, Any] = field(default_factory=dict)
     """Which column of the tables was what; see :meth:`plap.data.tables.options.TableOptions.stored`."""
+    relations: Mapping[str, float] = field(default_factory=dict)
+    """What the edges of each relation are multiplied by, where there are several."""
     mean_neighbours: float | None = None
     """Neighbours of a node on average, in the graph of the fit."""
     versions: Mapping[str, str] = field(default_factory=lambda: dict(current_versions()))
@@ -115,6 +117,7 @@ class SavedModel:
             "features_digest": self.features_digest,
             "columns": None if self.columns is None else self.columns.to_json(),
             "table": plain(self.table),
+            "relations": plain(self.relations),
             "mean_neighbours": self.mean_neighbours,
             "versions": plain(self.versions),
             "shapes": {name: list(tensor.shape) for name, tensor in tensors.items()},
@@ -140,6 +143,7 @@ class SavedModel:
             features_digest=header["features_digest"],
             columns=_columns(header["columns"], arrays, path),
             table=header["table"],
+            relations=header["relations"],
             mean_neighbours=header["mean_neighbours"],
             versions=header["versions"],
             path=folder,
@@ -168,6 +172,7 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "features_digest": str,
     "columns": (dict, type(None)),
     "table": dict,
+    "relations": dict,
     "mean_neighbours": (float, int, type(None)),
     "versions": dict,
     "shapes": dict,
