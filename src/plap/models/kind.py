@@ -120,6 +120,11 @@ class ModelKind(Generic[P]):
         """What a search tries where it is not told otherwise."""
         return self.grid if self.search is None else self.search
 
+    def family_of(self, parameters: P) -> Family | None:
+        """How runs with these parameters are stacked; None: one run after another."""
+        family = self.stacked
+        return None if family is None or (family.serves and not family.serves(parameters)) else family
+
     def may_share(self, parameters: P) -> bool:
         """Whether the evaluation's forward pass serves the next training step too."""
         return self.dropout_fields is not None and not any(

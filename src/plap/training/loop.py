@@ -17,6 +17,7 @@ from plap.footprint import memory_needed
 from plap.graph import Graph
 from plap.memory import MemoryBudget, parse_budget, readable
 from plap.models import find_model
+from plap.models.stacked import Family
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch
@@ -111,7 +112,7 @@ def train_runs(
     if not configs:
         return []
     each = _one_per_run(splits, len(configs))
-    families = [find_model(name).stacked for name in {config.model for config in configs}]
+    families = [_family(config) for config in configs]
     adjacency = any(family is not None and family.uses_adjacency for family in families)
     inputs = make_inputs(graph, x, dtype, adjacency=adjacency)
     task = training_task(y, each, graph.num_nodes, num_classes)
@@ -158,7 +159,7 @@ def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsi
 
     0 for a model whose runs are trained one after another.
     """
-    family = find_model(config.model).stacked
+    family = _family(config)
     if family is None:
         return 0
     held = family.width(config.parameters, classes) + 3 * classes
@@ -172,7 +173,7 @@ def propagation_budget(
 
     None if everything fits. Refuses a budget in which the run cannot be trained at all.
     """
-    family = find_model(config.model).stacked
+    family = _family(config)
     if family is None or family.propagation is None or run_size <= budget:
         return None
     channels, steps = family.propagation(config.parameters)
@@ -191,7 +192,7 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
     groups: dict[tuple[object, ...], list[int]] = {}
     batches: list[list[int]] = []
     for index, config in enumerate(configs):
-        if find_model(config.model).stacked is None:
+        if _family(config) is None:
             batches.append([index])
         else:
             groups.setdefault(_shape(config), []).append(index)
@@ -206,10 +207,14 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
 
 def _shape(config: RunConfig) -> tuple[object, ...]:
     """What must be equal in a batch; without dropout a training step shares the evaluation's forward pass."""
-    kind = find_model(config.model)
-    assert kind.stacked is not None
-    sizes = [getattr(config.parameters, name) for name in kind.stacked.equal]
-    return config.model, *sizes, kind.may_share(config.parameters)
+    family = _family(config)
+    assert family is not None
+    sizes = [getattr(config.parameters, name) for name in family.equal]
+    return config.model, *sizes, find_model(config.model).may_share(config.parameters)
+
+
+def _family(config: RunConfig) -> Family | None:
+    return find_model(config.model).family_of(config.parameters)
 
 
 def _one_per_run(splits: SplitLike | Sequence[SplitLike], runs: int) -> list[SplitLike]:
