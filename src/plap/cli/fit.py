@@ -65,6 +65,13 @@ def fit(
     stop_by: Annotated[
         str, typer.Option(help="Stop by accuracy or by loss on the validation nodes.")
     ] = "accuracy",
+    stopping: Annotated[
+        str,
+        typer.Option(
+            help="What patience counts from: progress (a better score or a lower loss), best (the best "
+            "epoch), or published (as in the paper's code: no early stopping)."
+        ),
+    ] = "progress",
     memory_budget: Annotated[
         float | None, typer.Option(help="Memory for training beyond the data, in GiB.")
     ] = None,
@@ -99,7 +106,8 @@ def fit(
         fixed={name: value for name, value in given.items() if value is not None},
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
         hidden=hidden, pieces=pieces,
-        max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
+        max_epochs=max_epochs, patience=patience, seed=seed,
+        stop_by=stop_by, stopping=stopping,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded

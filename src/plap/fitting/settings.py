@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from plap.training import RunConfig
-from plap.training.config import StopBy
+from plap.training.config import StopBy, Stopping
 from plap.training.pieces.evaluation import EvaluateOn
 
 MODEL = "pgnn"
@@ -48,6 +48,8 @@ class FitSettings:
     max_epochs: int = 1000
     patience: int = 200
     stop_by: StopBy = "accuracy"
+    stopping: Stopping = "progress"
+    """What patience counts from, see :class:`plap.training.RunConfig`."""
     seed: int = 0
     memory_budget: int | str | None = None
     rivals: tuple[str, ...] = ("mlp", LABEL_PROPAGATION)
@@ -70,6 +72,7 @@ class FitSettings:
                 "max_epochs": self.max_epochs,
                 "patience": self.patience,
                 "stop_by": self.stop_by,
+                "stopping": self.stopping,
                 **(self.fixed if model == MODEL else {}),
             },
         )

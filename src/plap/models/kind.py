@@ -18,7 +18,7 @@ Grid = Mapping[str, tuple[Any, ...]]
 """The values that some fields may take. The last field varies fastest."""
 
 TRAINING_FIELDS = (
-    "model", "parameters", "lr", "weight_decay", "seed", "max_epochs", "patience", "stop_by",
+    "model", "parameters", "lr", "weight_decay", "seed", "max_epochs", "patience", "stop_by", "stopping",
 )  # fmt: skip
 """Fields of :class:`plap.training.RunConfig`, which no model's parameters may be called."""
 

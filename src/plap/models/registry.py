@@ -13,6 +13,7 @@ from plap.models.kind import TRAINING_FIELDS, ModelKind
 from plap.models.parameters import Parameters
 
 _KINDS: dict[str, ModelKind[Any]] = {}
+_SEARCHABLE = tuple(name for name in TRAINING_FIELDS if name not in ("model", "parameters", "seed"))
 
 
 def register_model(kind: ModelKind[Any], *, replace: bool = False) -> None:
@@ -115,7 +116,7 @@ def _check_parameters(kind: ModelKind[Any]) -> None:
 def _check_names(kind: ModelKind[Any]) -> None:
     for place in ("grid", "small", "search"):
         for name, values in (getattr(kind, place) or {}).items():
-            if name not in (*kind.fields, "lr", "weight_decay", "max_epochs", "patience", "stop_by"):
+            if name not in (*kind.fields, *_SEARCHABLE):
                 raise InputError(
                     f"model {kind.name!r}: {place} names {name!r}, which is neither a parameter of the model "
                     f"nor a setting of training{near_miss(name, kind.fields)}"

@@ -37,7 +37,8 @@ _CACHE = 24 * 2**20
 """Bytes beyond which a larger batch no longer pays, because its runs evict one another from the cache."""
 
 _AMORTISED = 8
-"""Runs that share Python's cost per epoch well enough: a batch has this many even beyond the cache."""
+"""Runs that share Python's cost per epoch well enough: a batch has this many even beyond the cache, unless
+each of them by itself exceeds it, where that cost is no longer felt."""
 
 
 def train_runs(
@@ -63,9 +64,9 @@ def train_runs(
     threads.
 
     Each epoch is one step of Adam on the training nodes followed by an evaluation on the validation nodes.
-    A run ends after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``)
-    and keeps the weights of its best epoch. Gradients are not clipped: Adam's step does not grow with the
-    gradient, and a step whose gradient is not finite is skipped. Test nodes are never used.
+    A run ends after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``
+    and ``stopping``) and keeps the weights of its best epoch. Gradients are not clipped: Adam's step does not
+    grow with the gradient, and a step whose gradient is not finite is skipped. Test nodes are never used.
 
     Parameters
     ----------
@@ -198,7 +199,7 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
             groups.setdefault(_shape(config), []).append(index)
     for group in groups.values():
         each = max(bytes_per_run[index] for index in group)
-        size = max(1, min(budget // each, max(_AMORTISED, _CACHE // each)))
+        size = max(1, min(budget // each, max(_AMORTISED, _CACHE // each) if each <= _CACHE else 1))
         number = -(-len(group) // size)
         cuts = [len(group) * k // number for k in range(number + 1)]
         batches += [group[start:end] for start, end in itertools.pairwise(cuts)]
