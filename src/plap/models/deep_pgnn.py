@@ -65,6 +65,30 @@ GRID: Grid = {"lr": (0.005, 0.01), "dropout": (0.0, 0.5), "weight_decay": (0.0, 
 SMALL: Grid = {"lr": (0.01,), "weight_decay": (0.0,)}
 
 
+SEARCH: Grid = {
+    "p": (1.5, 2.0, 2.5),
+    "mu": (0.01, 0.1, 1.0),
+    "K": (1,),
+    "lr": (0.003, 0.01),
+    "dropout": (0.2, 0.5, 0.8),
+    "weight_decay": (0.0, 5e-4),
+    "hidden": (64, 128),
+    "mlp_layers": (1,),
+    "output": ("linear",),
+}
+"""What both of the following have in common."""
+PLAIN: Grid = {"layers": (1, 2, 3), "norm": ("none",), "residual": (False, True)}
+"""A few layers without normalisation."""
+BLOCKS: Grid = {
+    "layers": (3, 6, 9),
+    "norm": ("layer", "batch"),
+    "prenorm": (True,),
+    "concat": (True,),
+    "residual": (True,),
+}
+"""Residual blocks that see a node beside its neighbours."""
+
+
 def _build(c: DeepPGNNParameters, in_channels: int, out_channels: int) -> DeepPGNN:
     return DeepPGNN(
         in_channels, c.hidden, out_channels, c.layers, c.p, c.mu, c.K,
@@ -206,6 +230,9 @@ DEEP_PGNN_MODEL = ModelKind(
     label=_label,
     grid=GRID,
     small=SMALL,
+    search=SEARCH,
+    variants=(PLAIN, BLOCKS),
+    even_over="p",
     sparse_features=True,
     stacked=Family(
         first_linear("mlp.0"),

@@ -62,6 +62,9 @@ class ModelKind(Generic[P]):
     """For a shorter search: values in place of the grid's; where it names none, the grid's own."""
     search: Grid | None = None
     """What :func:`plap.training.tune` and ``plap fit`` search; by default the grid."""
+    variants: tuple[Grid, ...] = ()
+    """Values in place of or beside those of ``search``, one grid for each of the forms of a model that are
+    worth a search of their own; see :func:`plap.training.architectures`."""
     even_over: str | None = None
     """A parameter whose values a random draw from ``search`` takes equally often."""
     dropout_fields: tuple[str, ...] | None = None

@@ -114,8 +114,9 @@ def _check_parameters(kind: ModelKind[Any]) -> None:
 
 
 def _check_names(kind: ModelKind[Any]) -> None:
-    for place in ("grid", "small", "search"):
-        for name, values in (getattr(kind, place) or {}).items():
+    grids = [(place, getattr(kind, place) or {}) for place in ("grid", "small", "search")]
+    for place, grid in [*grids, *(("variants", grid) for grid in kind.variants)]:
+        for name, values in grid.items():
             if name not in (*kind.fields, *_SEARCHABLE):
                 raise InputError(
                     f"model {kind.name!r}: {place} names {name!r}, which is neither a parameter of the model "
