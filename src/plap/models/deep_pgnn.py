@@ -82,11 +82,11 @@ PLAIN: Grid = {"layers": (1, 2, 3), "norm": ("none",), "residual": (False, True)
 BLOCKS: Grid = {
     "layers": (3, 6, 9),
     "norm": ("layer", "batch"),
-    "prenorm": (True,),
+    "prenorm": (False, True),
     "concat": (True,),
-    "residual": (True,),
+    "residual": (False, True),
 }
-"""Residual blocks that see a node beside its neighbours."""
+"""Blocks that see a node beside its neighbours, for deeper networks."""
 
 
 def _build(c: DeepPGNNParameters, in_channels: int, out_channels: int) -> DeepPGNN:
