@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plap import insight, models, nn, parts, spectral, training
     from plap.experiments.reproduction import reproduce
     from plap.fitting import FitResult, fit
-    from plap.fitting.estimator import PGNNClassifier
+    from plap.fitting.estimator import PGNNClassifier, PGNNRegressor
     from plap.label_propagation import PLaplacianLabelPropagation
 
 __version__ = "0.1.0"
@@ -27,6 +27,7 @@ __all__ = [
     "InputError",
     "MemoryNeeded",
     "PGNNClassifier",
+    "PGNNRegressor",
     "PLaplacianLabelPropagation",
     "SolveInfo",
     "__version__",
@@ -56,6 +57,7 @@ _LAZY = {
     **dict.fromkeys(("insight", "models", "nn", "parts", "spectral", "training"), ""),
     "FitResult": "plap.fitting",
     "PGNNClassifier": "plap.fitting.estimator",
+    "PGNNRegressor": "plap.fitting.estimator",
     "PLaplacianLabelPropagation": "plap.label_propagation",
     "fit": "plap.fitting",
     "reproduce": "plap.experiments.reproduction",

@@ -66,7 +66,9 @@ def test_two_processes_leave_what_one_leaves(tmp_path: Path, monkeypatch: pytest
     assert said.count("method") == 1  # one process speaks for all
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "graph", "one", "two"]
     methods = [[method["name"] for method in load_metrics(out)["methods"]] for out in (one, two)]
-    assert methods[0] == methods[1] == ["pGNN", "MLP", "label propagation"]
+    assert methods[0] == methods[1] == [
+        "pGNN", "MLP", "gradient boosting", "label propagation", "majority class"
+    ]  # fmt: skip
     tables = [pl.read_csv(out / "predictions.csv")["probability_cat"].to_numpy() for out in (one, two)]
     np.testing.assert_allclose(tables[0], tables[1], atol=1e-3)
     assert load_metrics(two)["settings"]["pieces"]["parts"] == 5

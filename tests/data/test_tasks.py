@@ -9,7 +9,7 @@ import pytest
 import sklearn.metrics
 import torch
 
-from plap.data.tasks import TASKS, Multiclass, Multilabel, Task, training_task
+from plap.data.tasks import TASKS, Multiclass, Multilabel, Regression, Task, training_task
 from plap.errors import InputError
 from tiny_training import Masks
 
@@ -100,7 +100,10 @@ def test_scores_of_one_class_per_node() -> None:
     probabilities = task.probabilities(logits)
     scores = task.scores(y, probabilities)
     said = probabilities.argmax(1)
-    assert list(scores) == ["accuracy", "macro_f1"]
+    assert list(scores) == [
+        "accuracy", "balanced_accuracy", "macro_f1", "roc_auc", "average_precision", "log_loss"
+    ]  # fmt: skip
+    assert next(iter(task.with_metric("macro_f1").scores(y, probabilities))) == "macro_f1"
     assert scores["accuracy"] == sklearn.metrics.accuracy_score(y, said)
     assert scores["macro_f1"] == sklearn.metrics.f1_score(y, said, average="macro")
     interval = task.interval(y, probabilities)
@@ -121,8 +124,13 @@ def test_scores_of_several_labels() -> None:
     task, logits, y = several()
     probabilities = task.probabilities(logits)
     expected = sklearn.metrics.f1_score(y, probabilities >= 0.5, average="micro")
-    assert task.scores(y, probabilities) == {"micro_f1": pytest.approx(expected)}
-    assert task.interval(y, probabilities) is None
+    scores = task.scores(y, probabilities)
+    assert list(scores) == ["micro_f1", "macro_f1", "roc_auc", "average_precision"]
+    assert scores["micro_f1"] == pytest.approx(expected)
+    assert scores["roc_auc"] == pytest.approx(sklearn.metrics.roc_auc_score(y, probabilities))
+    interval = task.interval(y, probabilities)
+    assert interval is not None
+    assert interval.low < expected < interval.high
 
 
 @pytest.mark.parametrize(
@@ -133,12 +141,14 @@ def test_scores_of_several_labels() -> None:
         (torch.tensor([], dtype=torch.int64), "multiclass", (), []),
         (torch.tensor([[0.0, 1.0], [NAN, NAN]]), "multilabel", ("0", "1"), [True, False]),
         (torch.tensor([[0.0, NAN]]), "multilabel", ("0", "1"), [False]),
+        (torch.tensor([0.5, NAN, 2.0]), "regression", (), [True, False, True]),
     ],
 )
 def test_the_task_of_labels(y: torch.Tensor, name: str, names: tuple[str, ...], known: list[bool]) -> None:
     task = Task.of(y)
     assert isinstance(task, TASKS[name])
-    assert (task.name, task.class_names, task.num_outputs) == (name, names, len(names))
+    outputs = 1 if task.numeric else len(names)
+    assert (task.name, task.class_names, task.num_outputs) == (name, names, outputs)
     assert task.known(y).tolist() == known
     assert (task.strata(y) >= 0).tolist() == known
 
@@ -154,9 +164,7 @@ def test_names_of_classes() -> None:
         Task.of(torch.ones(2, 3), ("a", "b", "c", "d"))
 
 
-@pytest.mark.parametrize(
-    "y", [torch.tensor([0.5, 1.0]), torch.tensor([[0, 1]]), torch.tensor([True]), torch.tensor(1), "ab"]
-)
+@pytest.mark.parametrize("y", [torch.tensor([[0, 1]]), torch.tensor([True]), torch.tensor(1), "ab"])
 def test_labels_of_no_task(y: object) -> None:
     with pytest.raises(InputError, match="y must hold integer classes"):
         Task.of(y)  # type: ignore[arg-type]
@@ -201,3 +209,110 @@ def test_the_width_of_a_model() -> None:
         training_task(torch.full((4, 2), 0.5), [sets], 4)
     with pytest.raises(InputError, match=r"y must be a tensor of shape \[5\] or \[5, L\]"):
         training_task(y, [sets], 5)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [((50, 50), "accuracy"), ((21, 79), "accuracy"), ((15, 85), "balanced_accuracy"),
+     ((9, 91), "average_precision"), ((98, 2), "average_precision"), ((85, 10, 5), "balanced_accuracy"),
+     ((40, 59, 1), "accuracy")],
+)  # fmt: skip
+def test_the_metric_that_follows_from_the_labels(sizes: tuple[int, ...], expected: str) -> None:
+    labels = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    name, why = Multiclass.of_width(len(sizes)).default_metric(labels)
+    assert name == expected
+    assert bool(why) == (expected != "accuracy")
+
+
+def test_the_sentence_on_why_names_the_class_and_the_flag() -> None:
+    labels = torch.tensor([0] * 98 + [1] * 2)
+    assert Multiclass(("fair", "fraud")).default_metric(labels)[1] == (
+        "Classes are imbalanced (2.0 % of the training labels are fraud), so average precision decides; "
+        "--metric accuracy changes that."
+    )
+
+
+def test_class_weights_are_one_on_average() -> None:
+    labels = torch.tensor([0] * 6 + [1] * 3 + [2])
+    task = Multiclass(("a", "b", "c"))
+    balanced = task.learned(labels, "balanced").weights(labels)
+    assert balanced is not None
+    by_class = [float(balanced[labels == k].sum()) for k in range(3)]
+    assert by_class == pytest.approx([10 / 3] * 3)
+    chosen = task.learned(labels, {"c": 5}).weights(labels)
+    assert chosen is not None
+    assert float(chosen.mean()) == pytest.approx(1)
+    assert float(chosen[-1] / chosen[0]) == pytest.approx(5)
+    for wrong, words in (
+        ("even", "must be 'balanced'"),
+        ({"d": 1}, "class 'd'"),
+        ({"a": 0}, "positive number"),
+    ):
+        with pytest.raises(InputError, match=words):
+            task.learned(labels, wrong)
+    with pytest.raises(InputError, match="one class per node"):
+        Multilabel.of_width(2).learned(torch.zeros(3, 2), "balanced")
+
+
+def test_a_task_survives_json() -> None:
+    task = Multiclass(("a", "b"), "roc_auc", (0.5, 2.0), 1, 0.25, 1.5)
+    assert Multiclass.from_settings(("a", "b"), {**task.settings(), "class_weights": [0.5, 2.0]}) == task
+    with pytest.raises(InputError, match="no field 'depth'"):
+        Multiclass.from_settings(("a",), {"depth": 1})
+    with pytest.raises(InputError, match="not one of those for multiclass data"):
+        Multiclass.from_settings(("a",), {"metric_name": "r2"})
+
+
+def numbers(nodes: int = 60) -> tuple[Regression, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(5)
+    y = 1000 + 30 * torch.randn(nodes, generator=generator, dtype=torch.float64)
+    return Regression().learned(y), torch.randn(nodes, 1, generator=generator), y
+
+
+def test_losses_of_numbers_by_their_formula() -> None:
+    task, logits, y = numbers()
+    gap = (logits.double().squeeze(1) - (y - y.mean()) / y.std(correction=0)).abs()
+    expected = torch.where(gap < 1, gap**2 / 2, gap - 0.5)
+    torch.testing.assert_close(task.losses(logits.double(), y), expected)
+    squared = Regression(loss="squared").learned(y)
+    torch.testing.assert_close(squared.losses(logits.double(), y), gap**2 / 2)
+
+
+def test_scores_of_numbers_are_scikit_learns() -> None:
+    task, logits, y = numbers()
+    said = task.probabilities(logits.double())
+    scores = task.scores(y, said)
+    assert list(scores) == ["r2", "mae", "rmse"]
+    assert scores["r2"] == pytest.approx(sklearn.metrics.r2_score(y, said[:, 0]))
+    assert scores["mae"] == pytest.approx(sklearn.metrics.mean_absolute_error(y, said[:, 0]))
+    assert scores["rmse"] == pytest.approx(sklearn.metrics.root_mean_squared_error(y, said[:, 0]))
+    for name in scores:
+        chosen = task.with_metric(name)
+        interval = chosen.interval(y, said)
+        assert interval is not None
+        assert interval.low < scores[name] < interval.high
+
+
+def test_groups_of_numbers_are_of_equal_size() -> None:
+    task, _, y = numbers(100)
+    y[7] = NAN
+    groups = task.strata(y)
+    assert groups[7] == -1
+    assert torch.bincount(groups[groups >= 0]).tolist() == [10] * 9 + [9]
+    assert float(y[groups == 0].max()) < float(y[groups == 9].min())
+
+
+@pytest.mark.parametrize(
+    "name", ["balanced_accuracy", "macro_f1", "roc_auc", "average_precision", "log_loss"]
+)
+@pytest.mark.parametrize("classes", [2, 4])
+def test_merits_of_stacked_runs_are_the_metric_of_each(name: str, classes: int) -> None:
+    task, logits, y = single(classes=classes)
+    task = task.learned(y).with_metric(name)
+    stack, labels = torch.stack([logits, -logits, logits]), torch.stack([y, y, y])
+    present = torch.ones(3, 40)
+    present[2, 30:] = 0
+    found = task.merits(stack, labels, present)
+    for k, nodes in enumerate((40, 40, 30)):
+        expected = task.scores(y[:nodes], task.probabilities(stack[k, :nodes].double()))[name]
+        assert float(found[k]) == pytest.approx(task.metric.sign * expected, abs=1e-9)

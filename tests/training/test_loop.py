@@ -150,7 +150,7 @@ def test_no_runs_no_results() -> None:
     ("change", "message"),
     [
         ({"y": DATA.y[:5]}, "y must be a tensor of shape"),
-        ({"y": DATA.y.float()}, "y must hold integer classes"),
+        ({"y": DATA.y > 0}, "y must hold integer classes"),
         ({"y": torch.where(SPLIT.val, -1, DATA.y)}, r"is in split.val but y has no label"),
         ({"splits": tiny.Masks(SPLIT.train, torch.zeros(60, dtype=torch.bool))}, "split.val has no node"),
         ({"splits": [SPLIT]}, "splits has 1 entries for 2 runs"),

@@ -72,6 +72,16 @@ def fit(
             "epoch), or published (as in the paper's code: no early stopping)."
         ),
     ] = "progress",
+    metric: Annotated[
+        str | None,
+        typer.Option(help="What the search, early stopping and the headline go by, such as roc_auc or mae."),
+    ] = None,
+    class_weight: Annotated[
+        str | None, typer.Option(help="balanced: all classes count the same in the training loss.")
+    ] = None,
+    conformal: Annotated[
+        float | None, typer.Option(help="Add prediction sets (or intervals) of this coverage, such as 0.9.")
+    ] = None,
     memory_budget: Annotated[
         float | None, typer.Option(help="Memory for training beyond the data, in GiB.")
     ] = None,
@@ -105,7 +115,7 @@ def fit(
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
-        hidden=hidden, pieces=pieces,
+        hidden=hidden, pieces=pieces, metric=metric, class_weight=class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, seed=seed,
         stop_by=stop_by, stopping=stopping,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),

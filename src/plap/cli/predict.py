@@ -16,6 +16,7 @@ from plap.data.resolve import open_graph
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel, load_model
 from plap.fitting.prediction import agreement, predict_nodes
+from plap.reporting.number_text import shown
 
 
 def predict(
@@ -57,13 +58,12 @@ def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str,
     numbers = agreement(table, data)
     count, metric = data.graph.num_nodes, table.task.metric
     sentence = f"Labelled {count} nodes."
-    if "right" in numbers:
+    if metric.name in numbers:
+        value = shown(numbers[metric.name], metric.share)
+        sentence += f" On {numbers['known']} nodes with known labels {metric.label} is {value}."
+    elif "right" in numbers:
         share = numbers["right"] / numbers["known"]
         sentence += f" Of {numbers['known']} known labels {numbers['right']} agree ({share:.1%})."
-    elif numbers:
-        sentence += (
-            f" On {numbers['known']} nodes with known labels {metric.label} is {numbers[metric.name]:.1%}."
-        )
     if numbers and data.graph.digest == file.graph_digest:
         numbers["same_graph"] = True
         sentence += " The model was fitted on this graph, so that says little."

@@ -11,6 +11,7 @@ import typer
 from plap.data.metrics import METRICS
 from plap.errors import InputError
 from plap.fitting.artifacts import load_metrics
+from plap.reporting.number_text import shown
 from plap.reporting.terminal import make_console, print_line, text_table
 
 
@@ -25,11 +26,21 @@ def report(
         return
     try:
         name = metrics["metric"]
-        rows = [(m["name"], m["uses"], f"{100 * m['scores'][name]:.1f}") for m in metrics["methods"]]
-        metric = METRICS[name].label
+        metric = METRICS[name]
+        rows = [
+            (m["name"], m["uses"], shown(m["scores"][name], metric.share).removesuffix(" %"))
+            for m in metrics["methods"]
+        ]
         title = f"{metrics['graph']}: {metrics['split']['sizes'][2]} held-out nodes"
     except (KeyError, TypeError, IndexError, AttributeError):
         raise InputError(f"{out / 'metrics.json'} was not written by this version of plap") from None
     console = make_console()
-    console.print(text_table(("method", "uses", f"{metric} %"), rows, title=title, left=("method", "uses")))
+    console.print(
+        text_table(
+            ("method", "uses", metric.label + (" %" if metric.share else "")),
+            rows,
+            title=title,
+            left=("method", "uses"),
+        )
+    )
     print_line(console, f"Page: {out / 'report.html'}", wrap=False)

@@ -63,7 +63,8 @@ class GraphData:
     x: Tensor
     """Features [N, F], float32; a torch sparse CSR tensor where that is smaller."""
     y: Tensor
-    """int64 [N], -1 where unknown; or float32 [N, L] of 0 and 1 for multi-label data (NaN row: unknown)."""
+    """int64 [N], -1 where unknown; float32 [N, L] of 0 and 1 for multi-label data (NaN row: unknown); or
+    floats [N] to predict numbers (NaN: unknown)."""
     class_names: tuple[str, ...] = ()
     """Names of the classes (or labels); their numbers if none are given."""
     node_ids: Sequence[str] | Sequence[int] = ()

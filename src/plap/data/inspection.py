@@ -110,7 +110,7 @@ def inspect_graph(data: GraphData) -> Inspection:
         labelled=int(data.known.sum()),
         class_sizes=data.task.class_sizes(data.y),
         homophily=measures,
-        verdict=_verdict(measures),
+        verdict=_NUMBERS if data.task.numeric else _verdict(measures),
         changes=data.notes,
     )
 
@@ -148,6 +148,11 @@ def _homophily(data: GraphData) -> dict[str, Measure]:
         except InputError as error:
             found[name] = Measure(None, str(error))
     return found
+
+
+_NUMBERS = (
+    "Labels are numbers, for which homophily is not defined: compare a model with edges and one without."
+)
 
 
 def _verdict(measures: dict[str, Measure]) -> str:

@@ -145,6 +145,36 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
+_MOST_CODES = 20
+"""Different whole numbers up to which they are taken for classes."""
+_LEAST_FRACTIONS = 5
+"""Different numbers from which on fractions among them are taken for measurements."""
+_NODES_PER_CODE = 10
+
+
+def looks_numeric_target(values: NDArray[np.floating[Any]]) -> bool:
+    """Whether known labels that are all numbers are to be predicted as numbers rather than as classes.
+
+    Numbers with fractions are, if there are at least 5 different ones. Whole numbers are, if there are more
+    than 20 different ones that are not codes: 0 (or 1) to the largest without a gap, with ten nodes each.
+
+    Examples
+    --------
+    >>> looks_numeric_target(np.arange(9) / 4), looks_numeric_target(np.arange(100.0) % 7)
+    (True, False)
+    >>> looks_numeric_target(np.arange(100.0) * 1000), looks_numeric_target(np.arange(400.0) % 40)
+    (True, False)
+    """
+    values = values[np.isfinite(values)]
+    different = np.unique(values)
+    if not (different == np.floor(different)).all():
+        return different.size >= _LEAST_FRACTIONS
+    if different.size <= _MOST_CODES:
+        return False
+    codes = different[0] in (0, 1) and different[-1] - different[0] == different.size - 1
+    return not (codes and values.size >= _NODES_PER_CODE * different.size)
+
+
 Names = tuple[str, ...]
 
 

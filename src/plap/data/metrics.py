@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
+from plap.checks import near_miss
+from plap.data import weighted_metrics as weighted
+from plap.data.weighted_metrics import WeightedMetric
 from plap.errors import InputError
 
 
@@ -66,40 +69,143 @@ def micro_f1(labels: Tensor, predictions: Tensor) -> float:
     return _f1(labels, predictions, "micro")
 
 
+def balanced_accuracy(labels: Tensor, predictions: Tensor) -> float:
+    """Mean of the classes' recalls: the accuracy if all classes had the same number of nodes.
+
+    Examples
+    --------
+    >>> balanced_accuracy(torch.tensor([0, 0, 0, 0, 1, 1]), torch.tensor([0, 0, 0, 0, 0, 1]))
+    0.75
+    """
+    _check(labels, predictions)
+    recalls = _scikit().recall_score(
+        labels.numpy(), predictions.numpy(), labels=labels.unique().numpy(), average="macro", zero_division=0
+    )
+    return float(recalls)
+
+
 def roc_auc(labels: Tensor, scores: Tensor) -> float:
-    """Area under the ROC curve for two classes.
+    """Area under the ROC curve; of more than two classes the mean, each against the rest.
 
     Parameters
     ----------
-    labels : Tensor, shape [N]
-        0 and 1.
-    scores : Tensor, shape [N] or [N, 2]
-        The score of class 1, or the probabilities of both classes.
+    labels : Tensor, shape [N], or [N, L] of 0 and 1
+    scores : Tensor, shape [N] or [N, classes]
+        The score of class 1 (of two), or the probabilities of all classes.
 
     Examples
     --------
     >>> roc_auc(torch.tensor([0, 0, 1, 1]), torch.tensor([0.1, 0.4, 0.35, 0.8]))
     0.75
     """
-    if scores.ndim == 2 and scores.shape[1] == 2:
+    if labels.ndim == 1 and scores.ndim == 2 and scores.shape[1] == 2:
         scores = scores[:, 1]
-    _check(labels, scores)
-    if labels.ndim != 1 or labels.unique().tolist() != [0, 1]:
+    if scores.ndim == 1 and (labels.ndim != 1 or labels.unique().tolist() != [0, 1]):
         raise InputError("ROC-AUC needs labels of exactly two classes, 0 and 1")
-    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  (slow to import)
-
-    return float(roc_auc_score(labels.numpy(), scores.numpy()))
+    return _one_against_rest(_scikit().roc_auc_score, labels, scores)
 
 
-def _two_classes(labels: Tensor, probabilities: Tensor) -> bool:
-    return probabilities.shape[1] == 2 and labels.unique().shape[0] == 2
+def average_precision(labels: Tensor, scores: Tensor) -> float:
+    """Mean precision over the thresholds at which a positive node is found.
+
+    Unlike ROC-AUC it falls to the share of positive nodes for a useless ranking, so it shows what a ranking
+    is worth where few nodes are positive.
+
+    Parameters
+    ----------
+    labels : Tensor, shape [N], or [N, L] of 0 and 1
+    scores : Tensor, shape [N] or [N, classes]
+        The score of class 1 (of two), or the probabilities of all classes. From two columns the rarer class
+        is taken, from more the mean over the classes, each against the rest.
+
+    Examples
+    --------
+    >>> scores = torch.tensor([0.1, 0.4, 0.3, 0.35, 0.8])
+    >>> round(average_precision(torch.tensor([0, 0, 0, 1, 1]), scores), 3)
+    0.833
+    """
+    if labels.ndim == 1 and scores.ndim == 2 and scores.shape[1] == 2:
+        rare = weighted.rarer_class(labels)
+        labels, scores = (labels == rare).long(), scores[:, rare]
+    return _one_against_rest(_scikit().average_precision_score, labels, scores)
+
+
+def log_loss(labels: Tensor, probabilities: Tensor) -> float:
+    """Mean negative logarithm of the probability of the true class.
+
+    Examples
+    --------
+    >>> round(log_loss(torch.tensor([0, 1]), torch.tensor([[0.5, 0.5], [0.25, 0.75]])), 4)
+    0.4904
+    """
+    _check(labels, probabilities[:, 0])
+    values = probabilities.double()
+    values = values / values.sum(1, keepdim=True)
+    return float(_scikit().log_loss(labels.numpy(), values.numpy(), labels=range(values.shape[1])))
+
+
+def r2(labels: Tensor, predictions: Tensor) -> float:
+    """Share of the variance that is explained: 1 is perfect, 0 is as good as the mean.
+
+    Examples
+    --------
+    >>> r2(torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 2.0, 2.0]))
+    0.5
+    """
+    return _of_numbers(_scikit().r2_score, labels, predictions)
+
+
+def mae(labels: Tensor, predictions: Tensor) -> float:
+    """Mean absolute error, in the unit of the labels."""
+    return _of_numbers(_scikit().mean_absolute_error, labels, predictions)
+
+
+def rmse(labels: Tensor, predictions: Tensor) -> float:
+    """Root of the mean squared error, in the unit of the labels."""
+    return _of_numbers(_scikit().root_mean_squared_error, labels, predictions)
+
+
+def _of_numbers(function: Callable[..., float], labels: Tensor, predictions: Tensor) -> float:
+    _check(labels, predictions)
+    return float(function(labels.double().numpy(), predictions.double().numpy()))
+
+
+def _one_against_rest(function: Callable[..., float], labels: Tensor, scores: Tensor) -> float:
+    """``function`` of one column of scores, or its mean over the columns that have both kinds of nodes."""
+    _check(labels, scores if scores.ndim == labels.ndim else scores[:, 0])
+    if scores.ndim == 1:
+        return float(function(labels.numpy(), scores.double().numpy()))
+    values = []
+    for k in range(scores.shape[1]):
+        positive = labels == k if labels.ndim == 1 else labels[:, k] == 1
+        if bool(positive.any()) and not bool(positive.all()):
+            values.append(float(function(positive.numpy(), scores[:, k].double().numpy())))
+    if not values:
+        raise InputError("a ranking is scored where some nodes have a class and others do not")
+    return sum(values) / len(values)
+
+
+def _scikit() -> Any:
+    import sklearn.metrics  # noqa: PLC0415  (slow to import)
+
+    return sklearn.metrics
+
+
+def _has_both(labels: Tensor, outputs: Tensor) -> bool:
+    """Whether some class is there and some node is not of it."""
+    if labels.ndim == 1:
+        return bool(labels.unique().shape[0] > 1)
+    return bool((labels.min(0).values != labels.max(0).values).any())
+
+
+def _varies(labels: Tensor, outputs: Tensor) -> bool:
+    return bool(labels.unique().shape[0] > 1)
 
 
 def _f1(labels: Tensor, predictions: Tensor, average: str) -> float:
     _check(labels, predictions)
-    from sklearn.metrics import f1_score  # noqa: PLC0415  (slow to import)
-
-    return float(f1_score(labels.int().numpy(), predictions.int().numpy(), average=average, zero_division=0))
+    said, true = predictions.int().numpy(), labels.int().numpy()
+    return float(_scikit().f1_score(true, said, average=average, zero_division=0))
 
 
 def _check(labels: Tensor, other: Tensor) -> None:
@@ -111,7 +217,7 @@ def _check(labels: Tensor, other: Tensor) -> None:
 
 @dataclass(frozen=True)
 class Metric:
-    """A row of the registry: a number between 0 and 1 that says how good predictions are."""
+    """A row of the registry: a number that says how good predictions are."""
 
     name: str
     """Its key in files and options."""
@@ -124,15 +230,111 @@ class Metric:
     takes: Literal["predictions", "probabilities"] = "predictions"
     defined: Callable[[Tensor, Tensor], bool] = lambda labels, probabilities: True
     """Whether it has a value for these labels and probabilities."""
+    weighted: WeightedMetric | None = None
+    """The same for many runs or samples at once, see :mod:`plap.data.weighted_metrics`. Without it the metric
+    has no interval, and training that stops by it calls ``function`` for each run."""
+    higher_is_better: bool = True
+    share: bool = True
+    """Whether it lies between 0 and 1 and is written in per cent."""
+    of_positive_class: bool = False
+    """Whether, of two classes, it judges the score of one of them alone."""
 
+    @property
+    def sign(self) -> int:
+        """1 if higher is better, −1 if lower is."""
+        return 1 if self.higher_is_better else -1
+
+
+_CLASSES, _NUMBERS = ("multiclass",), ("regression",)
+_LABELS = ("multiclass", "multilabel")
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("accuracy", "accuracy", accuracy, ("multiclass",)),
-        Metric("macro_f1", "macro-F1", macro_f1, ("multiclass",)),
-        Metric("micro_f1", "micro-F1", micro_f1, ("multilabel",)),
-        Metric("roc_auc", "ROC-AUC", roc_auc, ("multiclass",), "probabilities", _two_classes),
+        Metric("accuracy", "accuracy", accuracy, _CLASSES, weighted=weighted.accuracy),
+        Metric(
+            "balanced_accuracy", "balanced accuracy", balanced_accuracy, _CLASSES,
+            weighted=weighted.balanced_accuracy,
+        ),
+        Metric("macro_f1", "macro-F1", macro_f1, _LABELS, weighted=weighted.macro_f1),
+        Metric("micro_f1", "micro-F1", micro_f1, ("multilabel",), weighted=weighted.micro_f1),
+        Metric(
+            "roc_auc", "ROC-AUC", roc_auc, _LABELS, "probabilities", _has_both, weighted.roc_auc,
+            of_positive_class=True,
+        ),
+        Metric(
+            "average_precision", "average precision", average_precision, _LABELS, "probabilities", _has_both,
+            weighted.average_precision, of_positive_class=True,
+        ),
+        Metric(
+            "log_loss", "log loss", log_loss, _CLASSES, "probabilities", weighted=weighted.log_loss,
+            higher_is_better=False, share=False,
+        ),
+        Metric("r2", "R²", r2, _NUMBERS, defined=_varies, weighted=weighted.r2, share=False),
+        Metric(
+            "mae", "mean absolute error", mae, _NUMBERS, weighted=weighted.mae,
+            higher_is_better=False, share=False,
+        ),
+        Metric(
+            "rmse", "root mean squared error", rmse, _NUMBERS, weighted=weighted.rmse,
+            higher_is_better=False, share=False,
+        ),
     )
-}
+}  # fmt: skip
 """All metrics by name; those of a task are reported in this order, its headline first."""
+
+
+def find_metric(name: str, task: str) -> Metric:
+    """The metric of this name; refused where there is none, or where it does not fit the task.
+
+    Examples
+    --------
+    >>> find_metric("r2", "regression").label
+    'R²'
+    """
+    fitting = [metric.name for metric in METRICS.values() if task in metric.tasks]
+    if name not in fitting:
+        hint = near_miss(name, METRICS) if name not in METRICS else ""
+        raise InputError(f"metric {name!r} is not one of those for {task} data{hint}: {', '.join(fitting)}")
+    return METRICS[name]
+
+
+def confidence_interval(metric: Metric, labels: Tensor, outputs: Tensor, *, seed: int = 0) -> Interval | None:
+    """95 % confidence interval of a metric: Wilson's for accuracy, a bootstrap over nodes for all others.
+
+    None where the metric has no form that can be resampled.
+
+    Parameters
+    ----------
+    metric : Metric
+    labels, outputs : Tensor
+        What ``metric.function`` takes.
+    seed : int
+
+    Examples
+    --------
+    >>> labels = torch.arange(400) % 2
+    >>> interval = confidence_interval(METRICS["balanced_accuracy"], labels, torch.arange(400) % 3 % 2)
+    >>> interval.low < 0.5 < interval.high
+    True
+    """
+    if metric.name == "accuracy":
+        return accuracy_interval(int((labels == outputs).sum()), labels.shape[0])
+    if metric.weighted is None or not metric.defined(labels, outputs):
+        return None
+    spread = weighted.bootstrap(metric.weighted, labels, [outputs], seed=seed)[0]
+    low, high = (float(spread.nanquantile(share)) for share in (0.025, 0.975))
+    value = metric.function(labels, outputs)
+    if metric.share:
+        return Interval(max(0.0, value + low), min(1.0, value + high))
+    return Interval(value + low, value + high)
+
+
+def differ(metric: Metric, labels: Tensor, first: Tensor, second: Tensor, *, seed: int = 0) -> bool | None:
+    """Whether two outputs for the same nodes differ in a metric, by a paired bootstrap at 5 %."""
+    if metric.weighted is None or not metric.defined(labels, first):
+        return None
+    ours, theirs = weighted.bootstrap(metric.weighted, labels, [first, second], seed=seed)
+    gap = metric.function(labels, first) - metric.function(labels, second)
+    low, high = (float((ours - theirs).nanquantile(share)) for share in (0.025, 0.975))
+    return not gap + low <= 0 <= gap + high

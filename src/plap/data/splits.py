@@ -66,13 +66,15 @@ def split(
 
     Parameters
     ----------
-    data : GraphData, or Tensor of shape [N], integer
-        Labels, -1 where unknown: such a node is in no set. ``public`` needs a ``GraphData``.
+    data : GraphData, or Tensor of shape [N]
+        Labels, integers with -1 where unknown, or floats with NaN: such a node is in no set. ``public`` needs
+        a ``GraphData``.
     kind : {"stratified", "paper", "chien", "public"}
         With N labelled nodes in C classes (C = the largest label + 1):
 
         - ``stratified``: each class is shared out in proportion to the rates, exactly, by largest
           remainder; a class that would get no training node by that rule gets one. No node is left out.
+          Numbers are shared out in the same way, by ten groups from the smallest to the largest.
         - ``paper``: what the published code does. int(N/C · rate) nodes *of each class* for training and
           as many by the validation rate, the rest of the class for testing; but a class with no more
           nodes than these two numbers together **falls out of all three sets**, training is balanced
@@ -102,7 +104,7 @@ def split(
     if kind not in _RULES:
         raise InputError(f"kind of split must be one of {', '.join([*_RULES, 'public'])}, not {kind!r}")
     shares = _shares(rates, preset)
-    labels = _labels(data)
+    labels = _labels(data, kind)
     code = np.zeros(labels.shape[0], dtype=np.uint8)
     _RULES[kind](labels.cpu().numpy(), shares, seed, code)
     masks = _masks(code, labels.device)
@@ -126,8 +128,10 @@ def _shares(rates: Rates | None, preset: str | None) -> tuple[Fraction, Fraction
     return train, val, test
 
 
-def _labels(data: GraphData | Tensor) -> Tensor:
+def _labels(data: GraphData | Tensor, kind: str) -> Tensor:
     y = data.y if isinstance(data, GraphData) else data
+    if isinstance(y, Tensor) and y.ndim == 1 and y.is_floating_point() and kind == "stratified":
+        y = Task.of(y).strata(y)
     if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype.is_floating_point or y.dtype == torch.bool:
         raise InputError(
             "a random split needs one class a node (integers [N]); for several use the public split"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scipy.stats import binomtest
 from torch import Tensor
 
 from plap.data.dataset import GraphData
-from plap.data.metrics import Interval
+from plap.data.metrics import Interval, differ
 from plap.data.splits import Split
+from plap.data.tasks import Task
+from plap.fitting.decisions import settle
 from plap.fitting.search import Fitted
 from plap.fitting.settings import FitSettings
 
@@ -29,6 +31,8 @@ class Method:
     seconds: float
     fitted: Fitted | None = None
     """None for a method that is not trained."""
+    task: Task | None = None
+    """How its probabilities become predictions; None: as the data's task says."""
 
     @classmethod
     def judged(
@@ -37,14 +41,23 @@ class Method:
         uses: str,
         data: GraphData,
         split: Split,
+        task: Task,
         probabilities: Tensor,
         seconds: float,
         fitted: Fitted | None = None,
+        coverage: float | None = None,
     ) -> Method:
-        """The method with its scores: where the test labels are looked at, and nowhere else."""
+        """The method with its scores: where the test labels are looked at, and nowhere else.
+
+        Temperature, threshold and prediction sets are learned from the validation labels before.
+        """
+        task, probabilities = settle(task, probabilities, data.y, split.val, coverage)
+        if fitted is not None:
+            ensemble = replace(fitted.ensemble, task=task, probabilities=probabilities)
+            fitted = replace(fitted, ensemble=ensemble)
         truth, said = data.y[split.test], probabilities[split.test]
-        scores, interval = data.task.scores(truth, said), data.task.interval(truth, said)
-        return cls(name, uses, probabilities, scores, interval, seconds, fitted)
+        scores, interval = task.scores(truth, said), task.interval(truth, said)
+        return cls(name, uses, probabilities, scores, interval, seconds, fitted, task)
 
     @property
     def interrupted(self) -> bool:
@@ -61,6 +74,18 @@ class Comparison:
     settings: FitSettings
     methods: tuple[Method, ...]
     interrupted: bool = False
+    remarks: tuple[str, ...] = ()
+    """What the fit decided or left out, one sentence each."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was changed on the way in, and what the fit decided or left out."""
+        return (*self.data.notes, *self.remarks)
+
+    @property
+    def task(self) -> Task:
+        """What is predicted, with the metric, the threshold and the temperature of the model."""
+        return self.model.task or self.data.task
 
     @property
     def model(self) -> Method:
@@ -74,16 +99,22 @@ class Comparison:
         return self.model.fitted
 
     def differs(self, rival: Method) -> bool | None:
-        """Whether a rival's share of right answers differs from the model's, by McNemar's exact test at 5 %.
+        """Whether a rival's score differs from the model's, at 5 %.
 
-        Both answered for the same nodes, so what counts is how often just one of them was right. None for
-        several labels per node, where there is no such test.
+        Both answered for the same nodes. For accuracy, McNemar's exact test counts how often just one of them
+        was right; for any other metric, nodes are resampled for both together. None where there is no test.
         """
-        task, test = self.data.task, self.split.test
+        task, other, test = self.task, rival.task or self.data.task, self.split.test
         truth = self.data.y[test]
-        ours, theirs = (task.correct(truth, m.probabilities[test]) for m in (self.model, rival))
-        if ours is None or theirs is None:
-            return None
+        if task.metric.name != "accuracy":
+            labels, said = task.compared(task.metric, truth, self.model.probabilities[test])
+            return differ(
+                task.metric, labels, said, other.compared(task.metric, truth, rival.probabilities[test])[1]
+            )
+        ours = task.correct(truth, self.model.probabilities[test])
+        theirs = other.correct(truth, rival.probabilities[test])
+        assert ours is not None
+        assert theirs is not None
         only_ours, only_theirs = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
-        differ = only_ours + only_theirs
-        return differ > 0 and float(binomtest(only_ours, differ).pvalue) < 0.05
+        disputed = only_ours + only_theirs
+        return disputed > 0 and float(binomtest(only_ours, disputed).pvalue) < 0.05

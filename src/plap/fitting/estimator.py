@@ -1,24 +1,29 @@
-"""The classifier of the package, by scikit-learn's conventions."""
+"""The classifier and the regressor of the package, by scikit-learn's conventions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import scipy.sparse
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
+from plap.data.metrics import r2
 from plap.data.splits import HoldOut, hold_out
-from plap.data.tasks import Multiclass
+from plap.data.tasks import ClassWeight, Multiclass, Regression, Task
+from plap.data.tasks.regression import Loss
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_model
+from plap.fitting.decisions import settle
 from plap.fitting.prediction import member_probabilities
 from plap.fitting.search import fit_model
 from plap.fitting.settings import FitSettings
@@ -31,7 +36,109 @@ from plap.training.loop import ProgressCallback
 _SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay")
 
 
-class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class _NodeEstimator(BaseEstimator):  # type: ignore[misc]
+    """What the classifier and the regressor have in common: fitting an ensemble, predicting with it."""
+
+    config_: RunConfig
+    trials_: tuple[Trial, ...]
+    n_features_in_: int
+    validation_score_: float
+    task_: Task
+    _states: tuple[dict[str, Tensor], ...]
+    _probabilities: Tensor | None
+    _digests: tuple[str, str]
+
+    def _fit(
+        self, graph: Graph, X: Any, labels: Tensor, task: Task, train: Any, val: Any,
+        progress: ProgressCallback | None,
+    ) -> Self:  # fmt: skip
+        if self.tune not in ("auto", None):
+            raise InputError(f"tune must be 'auto' or None, not {self.tune!r}")
+        features = as_features(X, graph)
+        if labels.shape[0] != graph.num_nodes:
+            raise InputError(f"y has {labels.shape[0]} labels but graph has {graph.num_nodes} nodes")
+        sets = self._sets(labels, train, val)
+        if self.metric is not None:
+            task = task.with_metric(self.metric)
+        fixed = {name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not None}
+        settings = FitSettings(
+            fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
+            max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
+            memory_budget=self.memory_budget,
+        )  # fmt: skip
+        task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
+        fitted = fit_model(graph, features, labels, sets, settings, task=task, progress=progress)
+        self.config_, self.trials_ = fitted.config, fitted.trials
+        self.n_features_in_ = features.shape[1]
+        runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
+        self.validation_score_ = task.metric.sign * float(np.mean([run.val_score for run in runs]))
+        self._states = tuple(run.state for run in runs)
+        self.task_, self._probabilities = settle(
+            fitted.ensemble.task, fitted.ensemble.probabilities, labels, sets.val
+        )
+        self._digests = (graph.digest, features_digest(features))
+        return self
+
+    def _outputs(self, graph: Graph | None, X: Any) -> Tensor:
+        """Probabilities, or predicted numbers, [N, L] of the nodes of ``fit`` or of another graph."""
+        check_is_fitted(self)
+        if graph is None and X is None:
+            if self._probabilities is None:
+                raise InputError("a loaded model knows no nodes: give it a graph and X")
+            return self._probabilities
+        if graph is None or X is None:
+            raise InputError("graph and X must be given together")
+        features = as_features(X, graph)
+        if features.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {features.shape[1]} features, but the model was fitted with {self.n_features_in_}"
+            )
+        return member_probabilities(self.config_, self._states, graph, features, self.task_)
+
+    def to_saved_model(self, feature_names: tuple[str, ...] | None = None) -> SavedModel:
+        """The model as ``plap fit`` writes it."""
+        check_is_fitted(self)
+        return SavedModel(
+            config=self.config_.to_dict(),
+            states=self._states,
+            task=self._named_task(),
+            num_features=self.n_features_in_,
+            feature_names=feature_names,
+            graph_digest=self._digests[0],
+            features_digest=self._digests[1],
+        )
+
+    def _named_task(self) -> Task:
+        return self.task_
+
+    @classmethod
+    def _loaded(cls, file: SavedModel) -> Self:
+        config = RunConfig.from_dict(dict(file.config))
+        model = cls(**{name: config.value(name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
+        model.config_, model.trials_, model.task_ = config, (), file.task
+        model.n_features_in_ = file.num_features
+        model._states = tuple(dict(state) for state in file.states)
+        model._probabilities = None
+        model._digests = (file.graph_digest, file.features_digest)
+        return model
+
+    def _sets(self, labels: Tensor, train: Any, val: Any) -> HoldOut:
+        if train is None and val is None:
+            return hold_out(labels, self.validation, self.seed)
+        if train is None or val is None:
+            raise InputError("train and val must be given together")
+        masks = []
+        for name, given in (("train", train), ("val", val)):
+            mask = torch.as_tensor(np.asarray(given))
+            if mask.dtype != torch.bool or mask.shape != labels.shape:
+                raise InputError(f"{name} must be a boolean array of shape [{labels.shape[0]}]")
+            masks.append(mask)
+        if bool((masks[0] & masks[1]).any()):
+            raise InputError("train and val must not share a node")
+        return HoldOut(*masks)
+
+
+class PGNNClassifier(ClassifierMixin, _NodeEstimator):  # type: ignore[misc]
     """Predict the class of every node of a graph from its features, its edges and some known labels.
 
     Parameters
@@ -47,6 +154,10 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Members of the ensemble whose mean probabilities predict.
     validation : float
         Share of the known labels that is set aside, unless ``fit`` is given the sets.
+    metric : str, optional
+        What the search and early stopping go by, see :data:`plap.data.METRICS`; accuracy by default.
+    class_weight : {"balanced", None} or mapping
+        Weights of classes in the training loss; "balanced" makes all classes count the same.
     max_epochs, patience, stop_by, seed, memory_budget :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
@@ -59,8 +170,8 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         What the search tried.
     n_features_in_ : int
     validation_score_ : float
-        Mean accuracy of the members on the labels that were set aside. It is optimistic, because the
-        search chose by it; measure on labels that ``fit`` never saw.
+        Mean accuracy, or ``metric``, of the members on the labels that were set aside. It is optimistic,
+        because the search chose by it; measure on labels that ``fit`` never saw.
 
     Examples
     --------
@@ -74,13 +185,6 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     classes_: Classes
-    config_: RunConfig
-    trials_: tuple[Trial, ...]
-    n_features_in_: int
-    validation_score_: float
-    _states: tuple[dict[str, Tensor], ...]
-    _probabilities: Tensor | None
-    _digests: tuple[str, str]
 
     def __init__(
         self,
@@ -100,6 +204,8 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         stop_by: Any = "accuracy",
         seed: int = 0,
         memory_budget: MemoryBudget = None,
+        metric: str | None = None,
+        class_weight: ClassWeight = None,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
@@ -109,6 +215,7 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
         self.memory_budget = memory_budget
+        self.metric, self.class_weight = metric, class_weight
 
     def fit(
         self,
@@ -133,62 +240,39 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         progress : function of a Progress, optional
             Called after every epoch.
         """
-        if self.tune not in ("auto", None):
-            raise InputError(f"tune must be 'auto' or None, not {self.tune!r}")
-        features = as_features(X, graph)
         classes, codes = encode(y)
-        if codes.size != graph.num_nodes:
-            raise InputError(f"y has {codes.size} labels but graph has {graph.num_nodes} nodes")
-        labels = torch.from_numpy(codes)
-        sets = self._sets(labels, train, val)
-        fixed = {name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not None}
-        settings = FitSettings(
-            fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
-            max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
-            memory_budget=self.memory_budget,
-        )  # fmt: skip
-        fitted = fit_model(
-            graph, features, labels, sets, settings, num_classes=max(2, classes.size), progress=progress
-        )
-        self.classes_, self.config_, self.trials_ = classes, fitted.config, fitted.trials
-        self.n_features_in_ = features.shape[1]
-        runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
-        self.validation_score_ = float(np.mean([run.val_score for run in runs]))
-        self._states = tuple(run.state for run in runs)
-        self._probabilities = fitted.ensemble.probabilities[:, : classes.size].double()
-        self._digests = (graph.digest, features_digest(features))
+        task = Multiclass.of_width(max(2, classes.size))
+        if isinstance(self.class_weight, Mapping):
+            task = Multiclass((*classes.tolist(), *range(task.num_outputs - classes.size)))
+        self._fit(graph, X, torch.from_numpy(codes), task, train, val, progress)
+        self.classes_ = classes
         return self
 
     def predict_proba(self, graph: Graph | None = None, X: Any = None) -> NDArray[np.float64]:
         """Probabilities [N, classes] of the nodes of ``fit``, or of another graph with the same features."""
-        check_is_fitted(self)
-        if graph is None and X is None:
-            if self._probabilities is None:
-                raise InputError("a loaded model knows no nodes: give it a graph and X")
-            probabilities = self._probabilities
-        elif graph is None or X is None:
-            raise InputError("graph and X must be given together")
-        else:
-            features = as_features(X, graph)
-            if features.shape[1] != self.n_features_in_:
-                raise InputError(
-                    f"X has {features.shape[1]} features, but the model was fitted with {self.n_features_in_}"
-                )
-            task = Multiclass.of_width(max(2, self.classes_.size))
-            every = member_probabilities(self.config_, self._states, graph, features, task)
-            probabilities = every[:, : self.classes_.size].double()
+        probabilities = self._outputs(graph, X)[:, : self.classes_.size].double()
         result: NDArray[np.float64] = (probabilities / probabilities.sum(1, keepdim=True)).numpy()
         return result
 
     def predict(self, graph: Graph | None = None, X: Any = None) -> Classes:
-        """The likeliest class of every node, as the labels of ``fit`` had it."""
-        likeliest = self.predict_proba(graph, X).argmax(axis=1)
-        predicted: Classes = self.classes_[likeliest]
+        """The class of every node, as the labels of ``fit`` had it.
+
+        It is the likeliest one; for two classes and a metric such as average precision, the rarer one from a
+        threshold on that was chosen by the labels set aside.
+        """
+        codes = self._codes(graph, X)
+        predicted: Classes = self.classes_[codes]
         return predicted
+
+    def _codes(self, graph: Graph | None, X: Any) -> NDArray[np.int64]:
+        probabilities = torch.from_numpy(self.predict_proba(graph, X))
+        if self.classes_.size < self.task_.num_outputs:
+            return probabilities.argmax(1).numpy()
+        return self.task_.decode(probabilities).numpy()
 
     def score(self, y: Any, graph: Graph | None = None, X: Any = None) -> float:
         """Accuracy against true labels; where these are unknown, they do not count."""
-        predicted = self.predict_proba(graph, X).argmax(axis=1)
+        predicted = self._codes(graph, X)
         codes = codes_of(y, self.classes_)
         if codes.size != predicted.size:
             raise InputError(f"y has {codes.size} labels but there are {predicted.size} predictions")
@@ -197,49 +281,155 @@ class PGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError("y has no known label to score against")
         return float((predicted[known] == codes[known]).mean())
 
-    def to_saved_model(self, feature_names: tuple[str, ...] | None = None) -> SavedModel:
-        """The model as ``plap fit`` writes it."""
-        check_is_fitted(self)
-        return SavedModel(
-            config=self.config_.to_dict(),
-            states=self._states,
-            task=Multiclass(tuple(self.classes_.tolist())),
-            num_features=self.n_features_in_,
-            feature_names=feature_names,
-            graph_digest=self._digests[0],
-            features_digest=self._digests[1],
-        )
+    def _named_task(self) -> Task:
+        return replace(self.task_, class_names=tuple(self.classes_.tolist()))
 
     @classmethod
     def load(cls, out: Path | str) -> PGNNClassifier:
         """The classifier of a folder that ``plap fit`` wrote; it predicts for graphs given to it."""
         file = load_model(out)
         if not file.task.one_class_per_node:
-            raise InputError(f"{out} holds a model of several labels per node; use plap predict")
-        config = RunConfig.from_dict(dict(file.config))
-        model = cls(**{name: config.value(name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
-        model.config_, model.trials_ = config, ()
+            raise InputError(
+                f"{out} holds a model for {file.task.name} data, not for classes; use plap predict"
+            )
+        model = cls._loaded(file)
         model.classes_ = np.asarray(file.classes)
-        model.n_features_in_ = file.num_features
-        model._states = tuple(dict(state) for state in file.states)
-        model._probabilities = None
-        model._digests = (file.graph_digest, file.features_digest)
         return model
 
-    def _sets(self, labels: Tensor, train: Any, val: Any) -> HoldOut:
-        if train is None and val is None:
-            return hold_out(labels, self.validation, self.seed)
-        if train is None or val is None:
-            raise InputError("train and val must be given together")
-        masks = []
-        for name, given in (("train", train), ("val", val)):
-            mask = torch.as_tensor(np.asarray(given))
-            if mask.dtype != torch.bool or mask.shape != labels.shape:
-                raise InputError(f"{name} must be a boolean array of shape [{labels.shape[0]}]")
-            masks.append(mask)
-        if bool((masks[0] & masks[1]).any()):
-            raise InputError("train and val must not share a node")
-        return HoldOut(*masks)
+
+class PGNNRegressor(RegressorMixin, _NodeEstimator):  # type: ignore[misc]
+    """Predict a number for every node of a graph from its features, its edges and some known numbers.
+
+    Parameters
+    ----------
+    p, mu, K, lr, dropout, weight_decay, hidden, tune, budget, seeds, validation :
+        As for :class:`PGNNClassifier`.
+    metric : {"r2", "mae", "rmse"}, optional
+        What the search and early stopping go by; R² by default.
+    loss : {"huber", "squared"}
+        In units of the standard deviation of the training labels.
+    max_epochs, patience, stop_by, seed, memory_budget :
+        As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
+
+    Attributes
+    ----------
+    config_ : RunConfig
+        What was found.
+    trials_ : tuple of Trial
+    n_features_in_ : int
+    validation_score_ : float
+        Mean R², or ``metric``, of the members on the labels that were set aside; optimistic.
+
+    Examples
+    --------
+    >>> import plap
+    >>> data = plap.data.csbm(phi=0.75, n=300, f=20, d=8.0, seed=1)
+    >>> y = 10.0 * data.y.double()
+    >>> y[200:] = torch.nan
+    >>> model = plap.PGNNRegressor(p=2.0, tune=None, seeds=2, max_epochs=50)
+    >>> model.fit(data.graph, data.x, y).predict().shape
+    (300,)
+    """
+
+    def __init__(
+        self,
+        p: float | None = None,
+        mu: float | None = None,
+        K: int | None = None,
+        lr: float | None = None,
+        dropout: float | None = None,
+        weight_decay: float | None = None,
+        hidden: int = 16,
+        tune: Literal["auto"] | None = "auto",
+        budget: Any = "auto",
+        seeds: int = 8,
+        validation: float = 0.25,
+        max_epochs: int = 1000,
+        patience: int = 200,
+        stop_by: Any = "accuracy",
+        seed: int = 0,
+        memory_budget: MemoryBudget = None,
+        metric: str | None = None,
+        loss: Loss = "huber",
+    ) -> None:
+        self.p, self.mu, self.K = p, mu, K
+        self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
+        self.hidden = hidden
+        self.tune, self.budget, self.seeds = tune, budget, seeds
+        self.validation = validation
+        self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
+        self.seed = seed
+        self.memory_budget = memory_budget
+        self.metric, self.loss = metric, loss
+
+    def fit(
+        self,
+        graph: Graph,
+        X: Any,
+        y: Any,
+        *,
+        train: Any = None,
+        val: Any = None,
+        progress: ProgressCallback | None = None,
+    ) -> PGNNRegressor:
+        """Find and train a model.
+
+        Parameters
+        ----------
+        graph : Graph
+        X : array, tensor or sparse matrix, shape [N, F]
+        y : sequence of numbers, shape [N]
+            Unknown is NaN or None.
+        train, val, progress :
+            As for :meth:`PGNNClassifier.fit`.
+        """
+        return self._fit(graph, X, _numbers(y), Regression(loss=self.loss), train, val, progress)
+
+    def predict(self, graph: Graph | None = None, X: Any = None) -> NDArray[np.float64]:
+        """The number of every node of ``fit``, or of another graph with the same features, [N]."""
+        return self.task_.decode(self._outputs(graph, X)).double().numpy()
+
+    def predict_interval(self, graph: Graph | None = None, X: Any = None) -> NDArray[np.float64]:
+        """Lower and upper ends [N, 2] between which 90 % of the numbers set aside lay."""
+        assert isinstance(self.task_, Regression)
+        ends = self.task_.intervals(self._outputs(graph, X))
+        assert ends is not None
+        return torch.stack(ends, 1).double().numpy()
+
+    def score(self, y: Any, graph: Graph | None = None, X: Any = None) -> float:
+        """R² against true numbers; where these are unknown, they do not count."""
+        truth, said = _numbers(y), torch.from_numpy(self.predict(graph, X))
+        if truth.shape != said.shape:
+            raise InputError(f"y has {truth.shape[0]} labels but there are {said.shape[0]} predictions")
+        known = ~truth.isnan()
+        if not bool(known.any()):
+            raise InputError("y has no known label to score against")
+        return r2(truth[known], said[known])
+
+    @classmethod
+    def load(cls, out: Path | str) -> PGNNRegressor:
+        """The regressor of a folder that ``plap fit`` wrote; it predicts for graphs given to it."""
+        file = load_model(out)
+        if not file.task.numeric:
+            raise InputError(
+                f"{out} holds a model for {file.task.name} data, not for numbers; use plap predict"
+            )
+        return cls._loaded(file)
+
+
+def _numbers(y: Any) -> Tensor:
+    """Labels as float64 [N], NaN where unknown."""
+    try:
+        values = np.asarray(y.detach().cpu() if isinstance(y, Tensor) else y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("y must hold numbers, and None or NaN where unknown") from None
+    if values.ndim != 1:
+        raise InputError(f"y must have one number for each node, not shape {list(values.shape)}")
+    if np.isinf(values).any():
+        raise InputError(f"y[{int(np.isinf(values).argmax())}] is not finite")
+    if np.isnan(values).all():
+        raise InputError("y has no known number: all are None or NaN")
+    return torch.from_numpy(values.copy())
 
 
 def as_features(X: Any, graph: Graph) -> Features:

@@ -28,16 +28,23 @@ from plap.reporting.fit_content import (
 )
 
 _ROWS = 20
+MOST_JUDGED = 100_000
+"""Edges beyond which as many are drawn at random and judged."""
+_MEMBERS_OF_SAMPLE = 2
+"""Members of the ensemble that judge the edges of a sample."""
 
 
 def page_content(comparison: Comparison) -> FitReport:
     """What the page and the terminal show."""
     data, fitted = comparison.data, comparison.fitted
-    metric = data.task.metric
+    task = comparison.task
+    metric = task.metric
     scores = [_score(comparison, method, metric.name) for method in comparison.methods]
     said = metric.label
-    single = data.task.one_class_per_node
-    text = finding(scores, comparison.split.sizes[2], said)
+    single = task.one_class_per_node
+    text = _one_answer(comparison) + finding(
+        scores, comparison.split.sizes[2], said, share=metric.share, higher_is_better=metric.higher_is_better
+    )
     if comparison.interrupted:
         text += " Training was interrupted by the user; methods that had not finished are left out."
     return FitReport(
@@ -45,6 +52,8 @@ def page_content(comparison: Comparison) -> FitReport:
         finding=text,
         scores=scores,
         metric=said,
+        share=metric.share,
+        higher_is_better=metric.higher_is_better,
         confusion=_confusion(comparison) if single else None,
         per_class=_per_class(comparison) if single else (),
         runs=[
@@ -52,14 +61,14 @@ def page_content(comparison: Comparison) -> FitReport:
                 f"seed {run.config.seed}",
                 run.history.train_loss.tolist(),
                 run.history.val_loss.tolist(),
-                run.history.val_score.tolist(),
+                (metric.sign * run.history.val_score).tolist(),
                 run.best_epoch,
             )
             for run in fitted.ensemble.runs
         ],
         trials=_trials(comparison),
         uncertain_nodes=_uncertain(comparison) if single else (),
-        doubted_edges=_doubted(comparison) if single else (),
+        doubted_edges=_doubted(comparison) if single or task.numeric else (),
         chosen=searched_values(fitted.config) | {"hidden": fitted.config.value("hidden")},
         provenance={
             "source": data.provenance.source,
@@ -72,10 +81,21 @@ def page_content(comparison: Comparison) -> FitReport:
     )
 
 
+def _one_answer(comparison: Comparison) -> str:
+    """What must be said first where every node gets the same prediction."""
+    said = comparison.task.decode(comparison.model.probabilities).unique(dim=0)
+    if said.shape[0] > 1:
+        return ""
+    (answer,) = comparison.task.words(said)
+    return f"Every node is predicted to be {answer!r}: the model tells no nodes apart. "
+
+
 def _score(comparison: Comparison, method: Method, metric: str) -> Score:
     low, high = (None, None) if method.interval is None else (method.interval.low, method.interval.high)
     differs = None if method is comparison.model else comparison.differs(method)
-    return Score(method.name, method.scores[metric], low, high, method.uses, differs, method.seconds)
+    return Score(
+        method.name, method.scores.get(metric, float("nan")), low, high, method.uses, differs, method.seconds
+    )
 
 
 def _dataset(comparison: Comparison) -> DatasetFacts:
@@ -83,13 +103,13 @@ def _dataset(comparison: Comparison) -> DatasetFacts:
     train, val, test = comparison.split.sizes
     return DatasetFacts(
         data.name, data.graph.num_nodes, data.graph.num_edges, data.x.shape[1], data.num_classes,
-        train, val, test, data.notes,
+        train, val, test, comparison.notes,
     )  # fmt: skip
 
 
 def _test_pairs(comparison: Comparison) -> tuple[Tensor, Tensor]:
     test = comparison.split.test
-    return comparison.data.y[test], comparison.model.probabilities[test].argmax(1)
+    return comparison.data.y[test], comparison.task.decode(comparison.model.probabilities[test])
 
 
 def _confusion(comparison: Comparison) -> ConfusionMatrix:
@@ -118,17 +138,22 @@ def _trials(comparison: Comparison) -> list[TrialRow]:
     fitted = comparison.fitted
     chosen = searched_values(fitted.config)
     rows = []
+    sign = comparison.task.metric.sign
     for trial in sorted(fitted.trials, key=lambda t: (t.rung, t.val_score), reverse=True):
         config = searched_values(trial.config)
-        rows.append(TrialRow(config, trial.val_score, trial.epochs, config == chosen))
+        rows.append(TrialRow(config, sign * trial.val_score, trial.epochs, config == chosen))
     return rows
 
 
 def _uncertain(comparison: Comparison) -> list[NodeRow]:
     data, names = comparison.data, comparison.data.class_names
-    top, order = comparison.model.probabilities.topk(2, dim=1)
+    said = comparison.model.probabilities
+    first_of = comparison.task.decode(said)
+    others = said.scatter(1, first_of[:, None], -1.0).argmax(1)
+    order = torch.stack([first_of, others], 1)
+    top = said.gather(1, order)
     rows = []
-    for node in top[:, 0].argsort()[:_ROWS].tolist():
+    for node in (top[:, 0] - top[:, 1]).argsort()[:_ROWS].tolist():
         first, second = order[node].tolist()
         known = names[int(data.y[node])] if int(data.y[node]) >= 0 else None
         rows.append(
@@ -145,24 +170,30 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
 
 
 def _doubted(comparison: Comparison) -> list[EdgeRow]:
-    data, names = comparison.data, comparison.data.class_names
-    fitted = comparison.fitted
+    data, fitted, task = comparison.data, comparison.fitted, comparison.task
     if find_model(fitted.config.model).pair_states is None or not can_be_judged(data.graph):
         return []
-    members = members_of(fitted.ensemble.runs, data.x.shape[1], data.num_classes)
-    trust = edge_trust(members, data.x, data.graph, seed=fitted.config.seed)
-    source, target = data.graph.edge_index
+    members = members_of(fitted.ensemble.runs, data.x.shape[1], task.num_outputs)
     once = data.graph.edges_once()
-    said = comparison.model.probabilities.argmax(1)
+    if once.shape[0] > MOST_JUDGED:
+        members = members[:_MEMBERS_OF_SAMPLE]
+    trust = edge_trust(
+        members, data.x, data.graph, seed=fitted.config.seed,
+        sample=MOST_JUDGED if once.shape[0] > MOST_JUDGED else None,
+    )  # fmt: skip
+    source, target = data.graph.edge_index
+    said = task.decode(comparison.model.probabilities)
     rows = []
-    for entry in once[trust[once].argsort()[:_ROWS]].tolist():
+    judged = once[~trust[once].isnan()]
+    for entry in judged[trust[judged].argsort()[:_ROWS]].tolist():
         i, j = int(source[entry]), int(target[entry])
+        names = task.words(said[[i, j]])
         rows.append(
             EdgeRow(
                 str(data.node_ids[i]),
                 str(data.node_ids[j]),
-                names[int(said[i])],
-                names[int(said[j])],
+                str(names[0]),
+                str(names[1]),
                 float(trust[entry]),
             )
         )

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from plap.data.dataset import GraphData
 from plap.data.splits import Split
+from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.search import Fitted, checked
 from plap.fitting.settings import MODEL, FitSettings, PieceSettings
@@ -65,7 +66,12 @@ class TrainInPieces:
 
 
 def prepare_pieces(
-    data: GraphData, split: Split, settings: FitSettings, ranks: Ranks, folder: Path
+    data: GraphData,
+    split: Split,
+    settings: FitSettings,
+    ranks: Ranks,
+    folder: Path,
+    task: Task | None = None,
 ) -> TrainInPieces:
     """Cut the graph as ``settings.pieces`` says, and decide whether to go on from checkpoints.
 
@@ -81,12 +87,14 @@ def prepare_pieces(
     ranks : Ranks
     folder : path
         Where checkpoints are kept.
+    task : Task, optional
+        By default the data's own.
     """
     how = settings.pieces
     if how is None:
         raise InputError("settings.pieces must say how to train in pieces")
     check_place_of_evaluation(how.evaluation)
-    pieces = make_pieces(data, split, how, settings.seed, ranks)
+    pieces = make_pieces(data, split, how, settings.seed, ranks, task)
     resume = _agree_to_resume(folder, how, ranks)
     if ranks.first and not resume:
         remove_checkpoints(folder)
@@ -94,13 +102,15 @@ def prepare_pieces(
     return TrainInPieces(pieces, settings, how, ranks, folder, resume)
 
 
-def make_pieces(data: GraphData, split: Split, how: PieceSettings, seed: int, ranks: Ranks) -> Pieces:
+def make_pieces(
+    data: GraphData, split: Split, how: PieceSettings, seed: int, ranks: Ranks, task: Task | None = None
+) -> Pieces:
     """METIS parts, cut by the first rank for all, or the graphs of a collection."""
     options: dict[str, Any] = {
         "parts_per_batch": how.parts_per_batch,
         "pieces_per_step": how.pieces_per_step,
         "seed": seed,
-        "num_classes": data.num_classes,
+        "task": task or data.task,
     }
     if how.parts is not None:
         part = _cut_once(data, how.parts, seed, ranks)

@@ -6,25 +6,26 @@ import os
 import tempfile
 import time
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from plap.data.dataset import GraphData
-from plap.data.metrics import accuracy
 from plap.data.resolve import open_graph
 from plap.data.splits import Split
 from plap.data.splits import split as split_nodes
 from plap.data.tables.collections import split_graphs
+from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.comparison import Method
+from plap.fitting.decisions import choose_task
 from plap.fitting.pieces import prepare_pieces
 from plap.fitting.result import FitResult
+from plap.fitting.rivals import RIVALS, Rival
 from plap.fitting.search import Announce, Fitted, NothingTrainedError, Train, fit_model
-from plap.fitting.settings import LABEL_PROPAGATION, MODEL, FitSettings
-from plap.label_propagation import PLaplacianLabelPropagation
+from plap.fitting.settings import MODEL, FitSettings
 from plap.models import find_model
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Ranks, join_ranks
@@ -44,8 +45,10 @@ def fit(
 
     The search looks at training and validation labels only; the test labels are looked at once, when a
     method is finished. Label propagation is left out where a node may have several labels, and where whole
-    graphs are held out, which no label can reach. After Ctrl-C the best model so far is kept; a rival that
-    was not finished, and all after it, are left out.
+    graphs are held out, which no label can reach; gradient boosting where there are more than 500 features.
+    From validation labels, each method learns a temperature for its probabilities and, for two classes and a
+    metric that asks for it, a threshold. After Ctrl-C the best model so far is kept; a rival that was not
+    finished, and all after it, are left out.
 
     Parameters
     ----------
@@ -86,13 +89,15 @@ def fit(
         data = open_graph(os.fspath(data))
     check_learnable(data)
     split = split or choose_split(data, seed=settings.seed)
+    task, remarks = choose_task(data, split, settings)
     if settings.pieces is None:
-        return _compare(data, split, settings, announce, _OnWholeGraph(data, split, settings))
+        train = _OnWholeGraph(data, split, settings, task)
+        return _Comparing(data, split, settings, task, announce).run(train, remarks)
     with ExitStack() as stack:
         ranks = ranks or stack.enter_context(join_ranks(settings.pieces.device))
         folder = Path(checkpoints or stack.enter_context(tempfile.TemporaryDirectory()))
-        train = prepare_pieces(data, split, settings, ranks, folder)
-        return _compare(data, split, settings, announce, train, alone=ranks.first)
+        pieces = prepare_pieces(data, split, settings, ranks, folder, task)
+        return _Comparing(data, split, settings, task, announce, alone=ranks.first).run(pieces, remarks)
 
 
 def choose_split(
@@ -122,79 +127,76 @@ def check_learnable(data: GraphData) -> None:
         raise InputError(f"{data.name} has no labels, so there is nothing to learn from")
     if data.task.one_class_per_node and data.num_classes < 2:
         raise InputError(f"{data.name} has one class only, so there is nothing to tell apart")
+    if data.task.numeric and data.y[data.known].unique().shape[0] < 2:
+        raise InputError(f"{data.name} has the same number everywhere, so there is nothing to tell apart")
 
 
 class _OnWholeGraph:
     """Searches and trains on the whole graph."""
 
-    def __init__(self, data: GraphData, split: Split, settings: FitSettings) -> None:
-        self._data, self._split, self._settings = data, split, settings
+    def __init__(self, data: GraphData, split: Split, settings: FitSettings, task: Task) -> None:
+        self._data, self._split, self._settings, self._task = data, split, settings, task
 
     def __call__(self, model: str, progress: ProgressCallback | None) -> Fitted:
         data = self._data
         return fit_model(
             data.graph, data.x, data.y, self._split, self._settings, model,
-            num_classes=data.num_classes, progress=progress,
+            task=self._task, progress=progress,
         )  # fmt: skip
 
 
-def _compare(
-    data: GraphData, split: Split, settings: FitSettings, announce: Announce | None, train: Train,
-    *, alone: bool = True,
-) -> FitResult:  # fmt: skip
-    """Train the model, then its rivals; label propagation only where this process is the ``alone`` one."""
-    announce = announce or (lambda _: None)
-    methods = [_trained(MODEL, data, split, train, announce)]
-    interrupted = methods[0].interrupted
-    for rival in settings.rivals:
-        if interrupted:
-            break
-        propagates = rival == LABEL_PROPAGATION
-        reachable = data.task.one_class_per_node and data.graph_of_node is None
-        if propagates and not (reachable and alone):
-            continue
-        try:
-            method = (
-                _propagated(data, split, announce)
-                if propagates
-                else _trained(rival, data, split, train, announce)
-            )
-        except (KeyboardInterrupt, NothingTrainedError):
-            interrupted = True
-        else:
-            interrupted = method.interrupted
-            methods += [] if interrupted else [method]
-    return FitResult(data, split, settings, tuple(methods), interrupted)
+@dataclass(frozen=True, eq=False)
+class _Comparing:
+    """The model and then its rivals; those that are no models only if this process is the ``alone`` one."""
 
+    data: GraphData
+    split: Split
+    settings: FitSettings
+    task: Task
+    announce: Announce | None = None
+    alone: bool = True
 
-def _trained(model: str, data: GraphData, split: Split, train: Train, announce: Announce) -> Method:
-    kind = find_model(model)
-    begin = time.perf_counter()
-    fitted = train(model, announce(kind.title_or_name))
-    return Method.judged(
-        kind.title_or_name,
-        kind.uses,
-        data,
-        split,
-        fitted.ensemble.probabilities,
-        time.perf_counter() - begin,
-        fitted,
-    )
+    def run(self, train: Train, remarks: tuple[str, ...]) -> FitResult:
+        methods = [self._trained(MODEL, train)]
+        interrupted = methods[0].interrupted
+        for name in self.settings.rivals:
+            if interrupted:
+                break
+            rival = RIVALS.get(name)
+            if rival is not None:
+                reason = rival.refuses(self.data, self.task) if self.alone else ""
+                if reason is not None:
+                    remarks += (reason,) if reason else ()
+                    continue
+            try:
+                method = self._trained(name, train) if rival is None else self._simple(rival)
+            except (KeyboardInterrupt, NothingTrainedError):
+                interrupted = True
+            else:
+                interrupted = method.interrupted
+                methods += [] if interrupted else [method]
+        return FitResult(self.data, self.split, self.settings, tuple(methods), interrupted, remarks)
 
+    def _trained(self, model: str, train: Train) -> Method:
+        kind = find_model(model)
+        begin = time.perf_counter()
+        fitted = train(model, self._tell(kind.title_or_name))
+        return self._judged(kind.title_or_name, kind.uses, fitted.ensemble.probabilities, begin, fitted)
 
-def _propagated(data: GraphData, split: Split, announce: Announce) -> Method:
-    """Label propagation from the training labels, its p and mu chosen by the validation labels."""
-    name = "label propagation"
-    announce(name)
-    begin = time.perf_counter()
-    known = torch.where(split.train, data.y, -1)
-    tried: list[tuple[float, Tensor]] = []
-    for p in (1.5, 2.0):
-        for mu in (0.1, 1.0):
-            model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, known)
-            some = torch.from_numpy(model.probabilities_).float()
-            every = torch.zeros(some.shape[0], data.num_classes)
-            every[:, torch.as_tensor(model.classes_)] = some
-            tried.append((accuracy(data.y[split.val], every[split.val].argmax(1)), every))
-    _, best = max(tried, key=lambda trial: trial[0])
-    return Method.judged(name, "edges alone", data, split, best, time.perf_counter() - begin)
+    def _simple(self, rival: Rival) -> Method:
+        name = rival.name(self.task)
+        self._tell(name)
+        begin = time.perf_counter()
+        return self._judged(name, rival.uses, rival.run(self.data, self.split, self.task), begin)
+
+    def _tell(self, name: str) -> ProgressCallback | None:
+        return None if self.announce is None else self.announce(name)
+
+    def _judged(
+        self, name: str, uses: str, probabilities: Tensor, begin: float, fitted: Fitted | None = None
+    ) -> Method:
+        task = self.task if fitted is None else fitted.ensemble.task
+        return Method.judged(
+            name, uses, self.data, self.split, task, probabilities, time.perf_counter() - begin, fitted,
+            self.settings.conformal,
+        )  # fmt: skip

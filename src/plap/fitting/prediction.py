@@ -55,9 +55,12 @@ def agreement(table: Predictions, data: GraphData) -> dict[str, Any]:
         return {}
     truth, said = (torch.from_numpy(values)[known] for values in (table.known, table.probabilities))
     right = task.correct(truth, said)
-    if right is None:
-        return {"known": count, task.metric.name: task.metric.function(truth, task.decode(said))}
-    return {"known": count, "right": int(right.sum())}
+    score = (
+        {task.metric.name: task.metric.sign * task.merit(truth, said)}
+        if task.metric.name != "accuracy"
+        else {}
+    )
+    return {"known": count, **({} if right is None else {"right": int(right.sum())}), **score}
 
 
 def member_probabilities(
@@ -69,7 +72,10 @@ def member_probabilities(
     *,
     device: str | torch.device = "cpu",
 ) -> Tensor:
-    """Mean probabilities [N, L] of an ensemble on any graph: the members need not have seen it."""
+    """Mean probabilities [N, L] of an ensemble on any graph, as ``task`` calibrates them.
+
+    The members need not have seen the graph.
+    """
     chosen = choose_device(device)
     graph = graph.to(chosen)
     if chosen.type != "cpu":
@@ -85,4 +91,4 @@ def member_probabilities(
         with torch.no_grad():
             logits = module(x, graph)
         total += task.probabilities(logits)
-    return (total / len(states)).cpu()
+    return task.calibrated((total / len(states)).cpu())

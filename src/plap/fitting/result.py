@@ -34,7 +34,7 @@ class FitResult(Comparison):
         for name in ("train", "val", "test"):
             roles[getattr(self.split, name).numpy()] = name
         return Predictions(
-            data.node_ids, data.task, self.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
+            data.node_ids, self.task, self.model.probabilities.numpy(), roles.tolist(), data.y.numpy()
         )
 
     @cached_property
@@ -44,7 +44,7 @@ class FitResult(Comparison):
         return SavedModel(
             config=fitted.config.to_dict(),
             states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
-            task=data.task,
+            task=self.task,
             num_features=data.x.shape[1],
             feature_names=data.feature_names,
             graph_digest=data.graph.digest,
@@ -58,11 +58,12 @@ class FitResult(Comparison):
         return {
             "graph": data.name,
             "task": data.task.name,
-            "metric": data.task.metric.name,
+            "metric": self.task.metric.name,
+            "decision": self.task.settings(),
             "nodes": data.graph.num_nodes,
             "edges": data.graph.num_edges,
             "files": data.provenance.files,
-            "notes": data.notes,
+            "notes": self.notes,
             "split": {
                 "kind": split.kind,
                 "seed": split.seed,

@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.settings import MODEL, FitSettings
 from plap.graph import Graph
@@ -59,13 +60,14 @@ def fit_model(
     model: str = MODEL,
     *,
     num_classes: int | None = None,
+    task: Task | None = None,
     progress: ProgressCallback | None = None,
 ) -> Fitted:
     """Search the model's own grid, then train the winner with several seeds, on the whole graph.
 
     Parameters
     ----------
-    graph, x, y, split, num_classes, progress :
+    graph, x, y, split, num_classes, task, progress :
         As for :func:`plap.training.train_runs`; the test nodes of the split are never looked at.
     settings : FitSettings
     model : str
@@ -78,13 +80,14 @@ def fit_model(
     if settings.search:
         found = tune(
             graph, x, y, split, space=_space(config, settings), seed=config.seed, budget=settings.budget,
-            num_classes=num_classes, memory_budget=memory, progress=_part(progress, 0.0, _SEARCH),
+            num_classes=num_classes, task=task, memory_budget=memory,
+            progress=_part(progress, 0.0, _SEARCH),
         )  # fmt: skip
         config, trials, interrupted = found.best, found.trials, found.interrupted
     report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
         graph, x, y, split, config, settings.members,
-        num_classes=num_classes, memory_budget=memory, progress=report,
+        num_classes=num_classes, task=task, memory_budget=memory, progress=report,
     )  # fmt: skip
     interrupted = interrupted or any(run.interrupted for run in ensemble.runs)
     return checked(Fitted(config, trials, ensemble, interrupted))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from plap.data.tasks import ClassWeight
+from plap.data.tasks.regression import Loss
+from plap.errors import InputError
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
 from plap.training.pieces.evaluation import EvaluateOn
 
 MODEL = "pgnn"
 """The model that a fit is for; see :mod:`plap.models`."""
-
-LABEL_PROPAGATION = "labels"
-"""The rival that is not trained; every other is a name of :mod:`plap.models`."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,27 @@ class FitSettings:
     """What patience counts from, see :class:`plap.training.RunConfig`."""
     seed: int = 0
     memory_budget: int | str | None = None
-    rivals: tuple[str, ...] = ("mlp", LABEL_PROPAGATION)
-    """What the model is compared with: MLP uses the features alone, label propagation the edges alone."""
+    metric: str | None = None
+    """What the search, early stopping and the headline go by, see :data:`plap.data.METRICS`. None: accuracy;
+    where a class has 80 % of the labels, balanced accuracy, or average precision if one of two classes has
+    less than 10 %; micro-F1 for several labels per node; R² for numbers."""
+    class_weight: ClassWeight = None
+    """Of classes in the training loss: "balanced" makes all classes count the same; or weights by name."""
+    loss: Loss = "huber"
+    """For numbers."""
+    conformal: float | None = None
+    """Coverage of prediction sets (of intervals, for numbers), such as 0.9; None: no sets."""
+    rivals: tuple[str, ...] = ("mlp", "boosting", "labels", "majority")
+    """What the model is compared with: names of :data:`plap.fitting.rivals.RIVALS` and of models. MLP and
+    boosted trees use the features alone, label propagation the edges alone."""
     pieces: PieceSettings | None = None
     """None: on the whole graph."""
+
+    def __post_init__(self) -> None:
+        if self.conformal is not None and not 0 < self.conformal < 1:
+            raise InputError(f"conformal must be a coverage between 0 and 1, not {self.conformal!r}")
+        if self.loss not in get_args(Loss):
+            raise InputError(f"loss must be one of {', '.join(get_args(Loss))}, not {self.loss!r}")
 
     @property
     def members(self) -> int:

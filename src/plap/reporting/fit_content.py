@@ -1,6 +1,6 @@
 """What the report of a fit says, as plain values: whoever fits fills them in, page and terminal show them.
 
-Scores, shares and probabilities are numbers from 0 to 1.
+Shares and probabilities are numbers from 0 to 1, and so are most scores.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plap.errors import InputError
-from plap.reporting.number_text import counted, joined, percent
+from plap.reporting.number_text import counted, joined, shown
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,10 @@ class FitReport:
     scores: Sequence[Score]
     """The model first, then what it is compared with."""
     metric: str = "accuracy"
+    """What the scores are."""
+    share: bool = True
+    """Whether scores lie between 0 and 1 and are written in per cent."""
+    higher_is_better: bool = True
     confusion: ConfusionMatrix | None = None
     per_class: Sequence[ClassRow] = ()
     runs: Sequence[TrainingRun] = ()
@@ -147,7 +151,14 @@ class FitReport:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def finding(scores: Sequence[Score], held_out: int, metric: str = "accuracy") -> str:
+def finding(
+    scores: Sequence[Score],
+    held_out: int,
+    metric: str = "accuracy",
+    *,
+    share: bool = True,
+    higher_is_better: bool = True,
+) -> str:
     """Say how good the first score is and, where that was tested, whether it differs from the others.
 
     Examples
@@ -159,26 +170,43 @@ def finding(scores: Sequence[Score], held_out: int, metric: str = "accuracy") ->
     """
     model, *others = scores
     nodes = counted(held_out, "held-out node")
-    text = f"On {nodes}, {model.name} reaches {_article(metric)} {metric} of {percent(model.value)}"
+    text = f"On {nodes}, {model.name} reaches {_article(metric)} {metric} of {shown(model.value, share)}"
     if model.low is not None and model.high is not None:
-        text += f" (95 % confidence interval: {100 * model.low:.1f} to {100 * model.high:.1f})"
+        text += f" (95 % confidence interval: {interval_text(model.low, model.high, share)})"
+    worse = [score for score in others if (score.value > model.value) == higher_is_better]
     groups = {
-        "significantly better than": [
-            score for score in others if score.differs and score.value < model.value
-        ],
+        "significantly better than": [score for score in others if score.differs and score not in worse],
         "not significantly different from": [score for score in others if score.differs is False],
-        "significantly worse than": [
-            score for score in others if score.differs and score.value > model.value
-        ],
+        "significantly worse than": [score for score in worse if score.differs],
     }
     parts = [
-        f"{relation} {joined([_named(s) for s in group])}" for relation, group in groups.items() if group
+        f"{relation} {joined([_named(s, share) for s in group])}"
+        for relation, group in groups.items()
+        if group
     ]
-    return f"{text}." + (f" It is {joined(parts)}." if parts else "")
+    text = f"{text}." + (f" It is {joined(parts)}." if parts else "")
+    beaten = groups["significantly worse than"]
+    if beaten:
+        best = (max if higher_is_better else min)(beaten, key=lambda score: score.value)
+        text += f" On this data, {best.name} is the better choice."
+    return text
 
 
-def _named(score: Score) -> str:
-    return f"{score.name} ({', '.join(filter(None, [score.uses, percent(score.value)]))})"
+def interval_text(low: float, high: float, share: bool = True) -> str:
+    """Both ends of an interval.
+
+    Examples
+    --------
+    >>> interval_text(0.84, 0.88), interval_text(1.25, 2.0, share=False)
+    ('84.0 to 88.0', '1.25 to 2')
+    """
+    if share:
+        return f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{shown(low, share)} to {shown(high, share)}"
+
+
+def _named(score: Score, share: bool) -> str:
+    return f"{score.name} ({', '.join(filter(None, [score.uses, shown(score.value, share)]))})"
 
 
 def _article(noun: str) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from plap.reporting.fit_content import FitReport
-from plap.reporting.number_text import count, number, percent
+from plap.reporting.number_text import count, number, percent, shown
 from plap.reporting.palette import PAGE_COLOURS, TRAINING, VALIDATION
 from plap.reporting.svg_figures import matrix_figure, score_figure, search_figure
 from plap.reporting.svg_lines import loss_figure, validation_figure
@@ -27,23 +27,24 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"percent": percent, "number": number, "count": count}
+    environment.filters |= {"percent": percent, "number": number, "count": count, "shown": shown}
     environment.globals["page_colours"] = PAGE_COLOURS
     return environment
 
 
 def fit_page(report: FitReport) -> str:
     """The report as one HTML file that needs no network and no other file."""
+    sign = -1 if report.higher_is_better else 1
     columns = list(dict.fromkeys(name for trial in report.trials for name in trial.config))
     return render_template(
         "fit.html",
         report=report,
-        trials=sorted(report.trials, key=lambda trial: (not trial.chosen, -trial.score)),
+        trials=sorted(report.trials, key=lambda trial: (not trial.chosen, sign * trial.score)),
         trial_columns=columns,
-        scores=score_figure(report.scores) if report.scores else None,
+        scores=score_figure(report.scores, share=report.share) if report.scores else None,
         confusion=matrix_figure(report.confusion) if report.confusion else None,
         loss=loss_figure(report.runs) if report.runs else None,
-        validation=validation_figure(report.runs) if report.runs else None,
+        validation=validation_figure(report.runs, share=report.share) if report.runs else None,
         line_styles={"training": TRAINING, "validation": VALIDATION},
-        search=search_figure(report.trials),
+        search=search_figure(report.trials, share=report.share),
     )

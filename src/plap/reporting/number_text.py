@@ -17,6 +17,19 @@ def percent(value: float | None) -> str:
     return "–" if value is None or not math.isfinite(value) else f"{100 * value:.1f} %"
 
 
+def shown(value: float | None, share: bool = True) -> str:
+    """A score: a share in percent, anything else with three significant digits.
+
+    Examples
+    --------
+    >>> shown(0.8627), shown(12.3456, share=False)
+    ('86.3 %', '12.3')
+    """
+    if share or value is None or not math.isfinite(value):
+        return percent(value)
+    return with_minus(f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", "\u202f"))
+
+
 def number(value: object) -> str:
     """A hyperparameter or a weight with four significant digits; anything but a float as it is.
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plap.reporting.fit_content import ConfusionMatrix, Score, TrialRow
-from plap.reporting.number_text import shortened
+from plap.reporting.number_text import shortened, shown
 from plap.reporting.scale import Scale, Tick
 
 WIDTH = 360
@@ -37,9 +37,10 @@ class ScoreFigure:
     bars: tuple[ScoreBar, ...]
     ticks: tuple[Tick, ...]
     height: float
+    share: bool = True
 
 
-def score_figure(scores: Sequence[Score]) -> ScoreFigure:
+def score_figure(scores: Sequence[Score], *, share: bool = True) -> ScoreFigure:
     """Dots with 95 % confidence intervals."""
     ends = [end for s in scores for end in (s.value, s.low, s.high) if end is not None]
     scale = Scale.around(ends, 12, WIDTH - 16)
@@ -53,7 +54,7 @@ def score_figure(scores: Sequence[Score]) -> ScoreFigure:
         )
         for k, score in enumerate(scores)
     )
-    return ScoreFigure(bars, scale.ticks(percent=True), 46 * len(scores) + 20)
+    return ScoreFigure(bars, scale.ticks(percent=share), 46 * len(scores) + 20, share)
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,9 @@ class SearchFigure:
     height: float = 224
 
 
-def search_figure(trials: Sequence[TrialRow], parameter: str = "p") -> SearchFigure | None:
+def search_figure(
+    trials: Sequence[TrialRow], parameter: str = "p", *, share: bool = True
+) -> SearchFigure | None:
     """The validation score of every trial by one hyperparameter; None where no two trials differ in it."""
     having = [trial for trial in trials if parameter in trial.config and math.isfinite(trial.score)]
     values = sorted({trial.config[parameter] for trial in having}, key=lambda v: (isinstance(v, str), v))
@@ -156,12 +159,12 @@ def search_figure(trials: Sequence[TrialRow], parameter: str = "p") -> SearchFig
         aside = (seen[value] * 0.618034) % 1 - 0.5
         seen[value] += 1
         x = empty.left + (values.index(value) + 0.5 + 0.6 * aside) * width
-        dots.append(TrialDot(round(x, 2), y(trial.score), _describe(trial), trial.chosen))
+        dots.append(TrialDot(round(x, 2), y(trial.score), _describe(trial, share), trial.chosen))
     dots.sort(key=lambda dot: dot.chosen)
     ticks = tuple(Tick(round(empty.left + (k + 0.5) * width, 2), f"{v}") for k, v in enumerate(values))
-    return SearchFigure(tuple(dots), ticks, y.ticks(percent=True), parameter)
+    return SearchFigure(tuple(dots), ticks, y.ticks(percent=share), parameter)
 
 
-def _describe(trial: TrialRow) -> str:
+def _describe(trial: TrialRow, share: bool) -> str:
     settings = ", ".join(f"{name} {value}" for name, value in trial.config.items())
-    return f"{100 * trial.score:.1f} % with {settings}"
+    return f"{shown(trial.score, share)} with {settings}"

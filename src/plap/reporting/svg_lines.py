@@ -79,9 +79,9 @@ def loss_figure(runs: Sequence[TrainingRun]) -> LineFigure:
     return _run_figure([*training, *validation], percent=False)
 
 
-def validation_figure(runs: Sequence[TrainingRun]) -> LineFigure:
+def validation_figure(runs: Sequence[TrainingRun], *, share: bool = True) -> LineFigure:
     """Validation score of every run by epoch."""
-    return _run_figure([(VALIDATION, run, run.val_score, True) for run in runs], percent=True)
+    return _run_figure([(VALIDATION, run, run.val_score, True) for run in runs], percent=share)
 
 
 def _run_figure(

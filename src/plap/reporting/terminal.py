@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from plap.reporting.fit_content import FitReport, Score
-from plap.reporting.number_text import number
+from plap.reporting.fit_content import FitReport, Score, interval_text
+from plap.reporting.number_text import number, shown
 
 if TYPE_CHECKING:
     from plap.data.inspection import Distribution, Inspection
@@ -48,8 +48,10 @@ def print_line(console: Console, text: str, *, style: str = "", wrap: bool = Tru
 def show_fit(report: FitReport, folder: Path, console: Console | None = None) -> None:
     """Print the scores side by side, the finding, and where the files are."""
     console = console or make_console()
-    headings = ("method", "uses", f"{report.metric} %", "95 % interval", "seconds")
-    console.print(text_table(headings, map(_row, report.scores), left=("method", "uses")))
+    unit = " %" if report.share else ""
+    headings = ("method", "uses", f"{report.metric}{unit}", "95 % interval", "seconds")
+    rows = (_row(score, report.share) for score in report.scores)
+    console.print(text_table(headings, rows, left=("method", "uses")))
     print_line(console, report.finding)
     for note in report.dataset.notes:
         print_line(console, f"· {note}")
@@ -59,12 +61,12 @@ def show_fit(report: FitReport, folder: Path, console: Console | None = None) ->
     print_line(console, place, wrap=False)
 
 
-def _row(score: Score) -> tuple[str, ...]:
-    interval = (
-        "" if score.low is None or score.high is None else f"{100 * score.low:.1f} to {100 * score.high:.1f}"
-    )
+def _row(score: Score, share: bool) -> tuple[str, ...]:
+    known = score.low is not None and score.high is not None
+    interval = interval_text(score.low or 0.0, score.high or 0.0, share) if known else ""
     seconds = "" if score.seconds is None else f"{score.seconds:.1f}"
-    return score.name, score.uses, f"{100 * score.value:.1f}", interval, seconds
+    value = f"{100 * score.value:.1f}" if share else shown(score.value, share)
+    return score.name, score.uses, value, interval, seconds
 
 
 _MOST_CLASSES = 10

@@ -55,7 +55,7 @@ class Batch:
         )
         parameters, self._buffers = self._family.stack(modules, inputs.dtype)
         self._names = list(parameters)
-        self._train = make_targets(task, [split.train for split in splits], y, inputs.dtype)
+        self._train = make_targets(task, [split.train for split in splits], y, inputs.dtype, training=True)
         self._val = make_targets(task, [split.val for split in splits], y, inputs.dtype)
         self._adam = StackedAdam(
             list(parameters.values()),
@@ -224,28 +224,29 @@ class Targets:
     rows: Tensor
     """Node indices [R, T]."""
     labels: Tensor
-    """Classes int64 [R, T], or 0 and 1 as floats [R, T, L]."""
+    """Classes int64 [R, T], 0 and 1 as floats [R, T, L], or numbers as floats [R, T]."""
     present: Tensor
     """[R, T], 1 for a node and 0 for padding."""
     weight: Tensor
-    """``present`` over the number of nodes of the run."""
+    """Of each node in the loss; the sum over a run's nodes is 1."""
 
     def loss(self, logits: Tensor) -> Tensor:
-        """Mean loss [R] of logits [R, T, L]."""
+        """Mean loss [R] of logits [R, T, L], each node by its weight."""
         return (self.task.losses(logits, self.labels) * self.weight).sum(1)
 
     def score(self, logits: Tensor) -> Tensor:
-        """The task's headline metric [R]; float64."""
-        right, possible = self.task.hits(logits, self.labels)
-        return self.task.score((right * self.present).sum(1), (possible * self.present).sum(1))
+        """The task's metric [R], negated where lower is better; float64."""
+        return self.task.merits(logits, self.labels, self.present)
 
     def keep(self, runs: Tensor) -> Targets:
         """The targets of these runs only."""
         return Targets(self.task, self.rows[runs], self.labels[runs], self.present[runs], self.weight[runs])
 
 
-def make_targets(task: Task, masks: Sequence[Tensor], y: Tensor, dtype: torch.dtype) -> Targets:
-    """The nodes of one mask per run, ascending, and their labels."""
+def make_targets(
+    task: Task, masks: Sequence[Tensor], y: Tensor, dtype: torch.dtype, *, training: bool = False
+) -> Targets:
+    """The nodes of one mask per run, ascending, and their labels; in ``training`` classes have weights."""
     nodes = [mask.nonzero().squeeze(1) for mask in masks]
     longest = max(index.shape[0] for index in nodes)
     rows = torch.zeros(len(nodes), longest, dtype=torch.int64)
@@ -254,6 +255,8 @@ def make_targets(task: Task, masks: Sequence[Tensor], y: Tensor, dtype: torch.dt
         rows[run, : index.shape[0]] = index
         rows[run, index.shape[0] :] = index[0]
         present[run, : index.shape[0]] = 1
-    weight = (present / present.sum(1, keepdim=True)).to(dtype)
     labels = y[rows]
-    return Targets(task, rows, labels.to(dtype) if y.is_floating_point() else labels, present, weight)
+    weights = task.weights(labels) if training else None
+    counted = present if weights is None else present * weights
+    weight = (counted / counted.sum(1, keepdim=True)).to(dtype)
+    return Targets(task, rows, labels.to(dtype) if labels.ndim == 3 else labels, present, weight)

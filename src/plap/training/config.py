@@ -62,7 +62,8 @@ class RunConfig:
     patience: int = integer(200)
     """Epochs without improvement on the validation set after which the run ends."""
     stop_by: StopBy = choice("accuracy", "accuracy", "loss")
-    """"accuracy": by validation score (micro-F1 for multi-label data), ties broken by the lower loss."""
+    """"accuracy": by validation score, whichever metric that is (see :class:`plap.data.Task`), ties broken by
+    the lower loss."""
     stopping: Stopping = choice("best", "best", "progress", "published")
     """What patience counts from. "best": the best epoch so far. "progress": the last epoch with a better
     score or a lower loss than any before, so that a run which still learns does not end at chance.

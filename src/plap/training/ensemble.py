@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from plap.checks import check_integer
-from plap.data.tasks import Task, kind_of
+from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
@@ -26,12 +26,12 @@ class Ensemble:
 
     runs: tuple[RunResult, ...]
     probabilities: Tensor
-    """[N, L], of every node: the mean over the runs."""
+    """[N, L], of every node: the mean over the runs. For numbers, predictions [N, 1]."""
     task: Task
 
     @property
     def predictions(self) -> Tensor:
-        """Most probable class [N], or 0 and 1 as floats [N, L] for several labels per node."""
+        """Most probable class [N], 0 and 1 as floats [N, L] for several labels per node, or numbers [N]."""
         return self.task.decode(self.probabilities)
 
 
@@ -67,8 +67,13 @@ def train_ensemble(
         chosen = range(config.seed, config.seed + check_integer("seeds", seeds, 1))
     if not chosen:
         raise InputError("seeds must contain at least one seed")
-    runs = train_runs(graph, x, y, [config.with_values(seed=seed) for seed in chosen], split, **options)
-    return combine(runs, kind_of(y).of_width(runs[0].logits.shape[1]))
+    task = training_task(
+        y, [split], graph.num_nodes, options.pop("num_classes", None), options.pop("task", None)
+    )
+    runs = train_runs(
+        graph, x, y, [config.with_values(seed=seed) for seed in chosen], split, task=task, **options
+    )
+    return combine(runs, task)
 
 
 def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from plap.checks import check_choice
-from plap.data.tasks import training_task
+from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.footprint import memory_needed
 from plap.graph import Graph
@@ -49,6 +49,7 @@ def train_runs(
     splits: SplitLike | Sequence[SplitLike],
     *,
     num_classes: int | None = None,
+    task: Task | None = None,
     dtype: torch.dtype = torch.float32,
     memory_budget: MemoryBudget = None,
     progress: ProgressCallback | None = None,
@@ -74,13 +75,16 @@ def train_runs(
     x : Tensor, shape [N, F]
         Dense, torch sparse or SciPy sparse; on the CPU.
     y : Tensor
-        int64 [N], one class per node, -1 where unknown; or floats [N, L] of 0 and 1 for several labels per
-        node: see :class:`plap.data.Task`.
+        int64 [N], one class per node, -1 where unknown; floats [N, L] of 0 and 1 for several labels per node;
+        or floats [N], NaN where unknown, for numbers: see :class:`plap.data.Task`.
     configs : sequence of RunConfig
     splits : object with boolean masks ``train`` and ``val``, or a sequence of one per run
         Such as :class:`plap.data.Split`.
     num_classes : int, optional
         By default one more than the largest label among the training and validation nodes of ``splits``.
+    task : Task, optional
+        What to predict, in place of ``num_classes``: which metric is the validation score
+        (:meth:`plap.data.Task.with_metric`), and the weights of the classes in the training loss.
     dtype : torch.float32 or torch.float64
     memory_budget : int or str, optional
         Memory that a batch may take besides graph and features, in bytes or as ``"4GiB"``. If not even one
@@ -116,7 +120,7 @@ def train_runs(
     families = [_family(config) for config in configs]
     adjacency = any(family is not None and family.uses_adjacency for family in families)
     inputs = make_inputs(graph, x, dtype, adjacency=adjacency)
-    task = training_task(y, each, graph.num_nodes, num_classes)
+    task = training_task(y, each, graph.num_nodes, num_classes, task)
     sizes = [
         run_bytes(config, graph.num_nodes, inputs.num_features, task.num_outputs, dtype.itemsize)
         for config in configs

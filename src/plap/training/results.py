@@ -18,7 +18,8 @@ class History:
     val_loss: Tensor
     """After the epoch's step, without dropout."""
     val_score: Tensor
-    """The task's headline metric: accuracy, or micro-F1 for several labels per node."""
+    """The task's metric: by default accuracy, micro-F1 for several labels per node, R² for numbers. One for
+    which lower is better is negated."""
 
 
 @dataclass(frozen=True, eq=False)

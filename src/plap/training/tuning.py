@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.tasks import training_task
+from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
@@ -157,6 +157,7 @@ def tune(
     seed: int = 0,
     budget: int | Literal["auto"] = "auto",
     num_classes: int | None = None,
+    task: Task | None = None,
     dtype: torch.dtype = torch.float32,
     memory_budget: MemoryBudget = None,
     progress: ProgressCallback | None = None,
@@ -182,7 +183,7 @@ def tune(
     budget : int or "auto"
         Approximate number of epochs to spend over all runs; at least two configurations reach the last
         rung whatever the budget. By default, fewer epochs on larger graphs.
-    num_classes, dtype, memory_budget, progress :
+    num_classes, task, dtype, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
 
     Returns
@@ -206,12 +207,12 @@ def tune(
     epochs = _auto_budget(graph, x) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
-    task = training_task(y, [split], graph.num_nodes, num_classes)
+    task = training_task(y, [split], graph.num_nodes, num_classes, task)
     rungs = _rungs(epochs, sum(len(space.configs()) for space in spaces), len(spaces))
     space_of = _draw(spaces, rungs[0].configs, seed)
     alive = list(space_of)
     trials: list[Trial] = []
-    options = {"num_classes": task.num_outputs, "dtype": dtype, "memory_budget": memory_budget}
+    options = {"task": task, "dtype": dtype, "memory_budget": memory_budget}
     for number, rung in enumerate(rungs):
         runs = [_shortened(config, rung, k) for config in alive[: rung.configs] for k in range(rung.seeds)]
         report = _part(progress, number, len(rungs))

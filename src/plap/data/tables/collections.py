@@ -146,6 +146,14 @@ def _missing(first: Path, mine: Names, other: Path, others: Names) -> _Missing |
 
 def _merged_labels(folders: Sequence[Path], graphs: Sequence[GraphData]) -> tuple[Tensor, Names]:
     """Labels of all graphs by one numbering of the classes."""
+    numeric = next((k for k, data in enumerate(graphs) if data.task.numeric), None)
+    if numeric is not None:
+        for folder, data in zip(folders, graphs, strict=True):
+            if not data.task.numeric and bool(data.known.any()):
+                raise InputError(f"{folder}: labels are classes here, but numbers in {folders[numeric]}")
+        none = [torch.full((data.graph.num_nodes,), torch.nan, dtype=torch.float64) for data in graphs]
+        rows = [d.y if d.task.numeric else empty for d, empty in zip(graphs, none, strict=True)]
+        return torch.cat(rows), ()
     several = next((k for k, data in enumerate(graphs) if not data.task.one_class_per_node), None)
     if several is not None:
         first, names = folders[several], graphs[several].class_names

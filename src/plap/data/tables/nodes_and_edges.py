@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plap.data.labels import encode_labels, is_integer
+from plap.data.labels import encode_labels, is_integer, looks_numeric_target
 from plap.data.tables.columns import (
     Numbering,
     distinct,
@@ -25,6 +25,8 @@ from plap.errors import InputError
 
 ID = ("id", "node", "node_id")
 LABEL = ("label", "class")
+LabelKind = Literal["classes", "numbers"]
+"""What a column of labels holds."""
 SEVERAL = "label:"
 """What the names of columns begin with where a node may have several labels."""
 
@@ -34,21 +36,22 @@ class Nodes:
     """What a table of nodes says; ``x`` is None if it has no features."""
 
     ids: pl.Series
-    y: NDArray[np.int64] | NDArray[np.float32]
+    y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
     class_names: tuple[str, ...]
     x: NDArray[np.float32] | None
     feature_names: tuple[str, ...]
     notes: tuple[str, ...]
 
 
-def read_nodes(table: Table, *, lone_classes: bool = False) -> Nodes:
+def read_nodes(table: Table, *, lone_classes: bool = False, task: LabelKind | None = None) -> Nodes:
     """Read ids, labels (empty: unknown) and features from a table of nodes.
 
     The id is in the column ``id`` (or ``node``, ``node_id``), the label in ``label`` (or ``class``); of
     several the first named here. Where a node may have several labels, each has a column of 0 and 1 of its
     own, ``label:sports`` (all empty: unknown). Features are the remaining numeric columns, or one column of
     vectors. A column of which most cells are text is left out, and a note says so. A class that only one
-    node has is refused, unless ``lone_classes`` says that others may have it elsewhere.
+    node has is refused, unless ``lone_classes`` says that others may have it elsewhere. Whether labels are
+    classes or numbers, ``task`` says; by default :func:`plap.data.labels.looks_numeric_target`.
     """
     if table.height == 0:
         raise InputError(f"{table.path}: the table has no rows")
@@ -63,12 +66,41 @@ def read_nodes(table: Table, *, lone_classes: bool = False) -> Nodes:
         raise InputError(
             f"{table.path}: labels are in {label_column!r} and in {several[0]!r}, and one must go"
         )
-    y, class_names = (
-        _read_several(table, several) if several else _read_labels(table, label_column, lone_classes)
-    )
+    numeric = None if label_column is None else _read_numbers(table, label_column, task)
+    remarks: tuple[str, ...] = ()
+    y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
+    if numeric is not None:
+        y, class_names = numeric, ()
+        if task is None:
+            different = np.unique(y[~np.isnan(y)]).size
+            remarks = (
+                f"{table.path.name}: the column {label_column!r} holds {different} different numbers, so a "
+                "number is predicted for each node.",
+            )
+    elif several:
+        y, class_names = _read_several(table, several)
+    else:
+        y, class_names = _read_labels(table, label_column, lone_classes)
     rest = [name for name in table.columns if name not in (id_column, label_column, *several)]
     x, feature_names, notes = _read_features(table, rest)
-    return Nodes(ids, y, class_names, x, feature_names, notes)
+    return Nodes(ids, y, class_names, x, feature_names, (*remarks, *notes))
+
+
+def _read_numbers(table: Table, name: str, task: LabelKind | None) -> NDArray[np.float64] | None:
+    """Labels that are numbers, NaN where unknown; None where they are classes."""
+    column = table.column(name)
+    if task == "classes" or not (column.dtype.is_numeric() or column.dtype == pl.String):
+        return None
+    values = column.cast(pl.Float64, strict=False)
+    wrong = (values.is_null() & column.is_not_null()).to_numpy()
+    found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy()
+    wrong |= np.isinf(found)
+    if task is None and (wrong.any() or not looks_numeric_target(found)):
+        return None
+    if wrong.any():
+        row = int(wrong.argmax())
+        table.fail(row, name, f"{column[row]} is not a finite number")
+    return found
 
 
 def _read_several(table: Table, names: list[str]) -> tuple[NDArray[np.float32], tuple[str, ...]]:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from polars.exceptions import PolarsError
 
-from plap.data.tasks import Task
+from plap.data.tasks import Multiclass, Regression, Task
 from plap.errors import InputError
 
 ROLES = ("train", "val", "test", "unlabelled")
@@ -37,12 +37,12 @@ class Predictions:
     node_ids: Sequence[Any]
     task: Task
     probabilities: NDArray[np.floating[Any]]
-    """[N, classes]; rows sum to 1 where each node has one class."""
+    """[N, classes]; rows sum to 1 where each node has one class. For numbers, the predictions [N, 1]."""
     roles: Sequence[str]
     """"train", "val", "test" or "unlabelled", one per node."""
     known: NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | None = None
-    """Labels as the task has them: class numbers [N], −1 where unknown; or 0 and 1 [N, classes], NaN where
-    unknown."""
+    """Labels as the task has them: class numbers [N], −1 where unknown; 0 and 1 [N, classes], NaN where
+    unknown; or numbers [N], NaN where unknown."""
 
     def __post_init__(self) -> None:
         shape = (len(self.node_ids), self.task.num_outputs)
@@ -70,17 +70,43 @@ class Predictions:
         return self.task.words(torch.from_numpy(self.known))
 
     def frame(self) -> polars.DataFrame:
-        """The table that ``predictions.csv`` and ``predictions.parquet`` hold."""
+        """The table that ``predictions.csv`` and ``predictions.parquet`` hold.
+
+        ``node``, ``role``, ``known`` and ``predicted``; for classes the probability of the predicted one and
+        of each, and the prediction set if there are such; for numbers the ends of the interval.
+        """
+        task, said = self.task, torch.from_numpy(self.probabilities)
+        if isinstance(task, Regression):
+            return self._numbers(task, said)
         columns: dict[str, Any] = {
             "node": list(self.node_ids),
             "role": list(self.roles),
             "known": polars.Series(self.truth, dtype=polars.String),
             "predicted": self.predicted,
         }
-        if self.task.one_class_per_node:
-            columns["probability"] = self.probabilities.max(axis=1, initial=0)
+        if isinstance(task, Multiclass):
+            chosen = task.decode(said).numpy()
+            columns["probability"] = (
+                np.take_along_axis(self.probabilities, chosen[:, None], 1)[:, 0] if task.num_outputs else 0.0
+            )
+            sets = task.sets(said)
+            if sets is not None:
+                columns["set"] = _set_words(task, sets)
         for k, name in enumerate(self.task.class_names):
             columns[f"probability_{name}"] = np.ascontiguousarray(self.probabilities[:, k])
+        return polars.DataFrame(columns)
+
+    def _numbers(self, task: Regression, said: torch.Tensor) -> polars.DataFrame:
+        known = np.full(len(self.node_ids), np.nan) if self.known is None else self.known
+        columns: dict[str, Any] = {
+            "node": list(self.node_ids),
+            "role": list(self.roles),
+            "known": polars.Series(known).cast(polars.Float64).fill_nan(None),
+            "predicted": task.decode(said).double().numpy(),
+        }
+        ends = task.intervals(said)
+        if ends is not None:
+            columns["lower"], columns["upper"] = (end.double().numpy() for end in ends)
         return polars.DataFrame(columns)
 
     def write_csv(self, stream: IO[bytes]) -> None:
@@ -92,6 +118,16 @@ class Predictions:
         """Write the table as Parquet."""
         with _os_errors():
             self.frame().write_parquet(stream)
+
+
+def _set_words(task: Multiclass, sets: torch.Tensor) -> list[str]:
+    """The classes of each set, written as several labels are."""
+    patterns, which = sets.unique(dim=0, return_inverse=True)
+    names = [str(name) for name in task.class_names]
+    words = [
+        "; ".join(name for name, there in zip(names, row, strict=True) if there) for row in patterns.tolist()
+    ]
+    return [words[k] for k in which.tolist()]
 
 
 @contextlib.contextmanager

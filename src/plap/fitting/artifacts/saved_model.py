@@ -95,6 +95,7 @@ class SavedModel:
             "members": len(self.states),
             "classes": plain(self.classes),
             "task": self.task.name,
+            "task_settings": plain(self.task.settings()),
             "num_features": self.num_features,
             "feature_names": None if self.feature_names is None else plain(self.feature_names),
             "graph_digest": self.graph_digest,
@@ -114,7 +115,7 @@ class SavedModel:
         return cls(
             config=header["config"],
             states=_states(weights, header, folder / "model.safetensors"),
-            task=TASKS[header["task"]](tuple(header["classes"])),
+            task=_task(header, path),
             num_features=header["num_features"],
             feature_names=None if names is None else tuple(names),
             graph_digest=header["graph_digest"],
@@ -122,6 +123,17 @@ class SavedModel:
             versions=header["versions"],
             path=folder,
         )
+
+
+def _task(header: dict[str, Any], path: Path) -> Task:
+    """What the model predicts; a file of an earlier plap has no settings of it."""
+    settings = header.get("task_settings", {})
+    if not isinstance(settings, dict):
+        _refuse(path, f"the key 'task_settings' holds {type(settings).__name__}")
+    try:
+        return TASKS[header["task"]].from_settings(tuple(header["classes"]), settings)
+    except InputError as error:
+        _refuse(path, str(error))
 
 
 _FIELDS: dict[str, type | tuple[type, ...]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from torch import Tensor
 
 from plap.checks import check_integer
 from plap.data.dataset import features_digest
-from plap.data.tasks import training_task
+from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
@@ -83,7 +84,7 @@ class Pieces:
 
     Parameters
     ----------
-    graph, x, y, split, num_classes :
+    graph, x, y, split, num_classes, task :
         As for :func:`plap.training.train_runs`.
     part : Tensor, shape [N], integer
         The part of every node.
@@ -116,9 +117,10 @@ class Pieces:
         pieces_per_step: int = 1,
         seed: int = 0,
         num_classes: int | None = None,
+        task: Task | None = None,
         training_part: Tensor | None = None,
     ) -> None:
-        self.task = training_task(y, [split], graph.num_nodes, num_classes)
+        self.task = training_task(y, [split], graph.num_nodes, num_classes, task)
         """What is predicted; ``task.num_outputs`` is the width of the model's output."""
         self.graph, self.y, self.split = graph, y, split
         self.weighted = graph.is_weighted
@@ -161,6 +163,8 @@ class Pieces:
             f"plap.Pieces/1 {loader.parts_per_batch} {self.pieces_per_step} {loader.seed} "
             f"{self.task.num_outputs} {self.graph.digest} {features_digest(self.x)}".encode()
         )
+        if self.task.metric.name != self.task.headline or self.task.weights(self.y[:0]) is not None:
+            sha.update(json.dumps(self.task.settings(), sort_keys=True).encode())
         known = self.split.train | self.split.val
         for values in (self._part, self.split.train, self.split.val, self.y[known]):
             sha.update(values.cpu().numpy().tobytes())

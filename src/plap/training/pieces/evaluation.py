@@ -65,12 +65,28 @@ class Evaluation:
     def validate(self, also: Tensor) -> tuple[float, float, list[float]]:
         """Mean loss and score at the validation nodes; ``also`` [n] is added up over the ranks with them."""
         self._module.eval()
+        if not self._pieces.task.decomposes:
+            return self._validate_together(also)
         sums = torch.zeros(4, dtype=torch.float64, device=self._ranks.device)
         for piece in self._pieces_of(self._validation):
             sums += self._pieces.task.tally(self._logits_of(piece), piece.labels)
         total = self._ranks.total(torch.cat([sums, also]))
         loss, score = self._pieces.task.mean_loss_and_score(total[:4])
         return loss, score, total[4:].tolist()
+
+    def _validate_together(self, also: Tensor) -> tuple[float, float, list[float]]:
+        """The same for a metric of all validation nodes together: every rank gets the logits of all."""
+        task, nodes = self._pieces.task, self._validation.nonzero().squeeze(1)
+        place = torch.full(self._validation.shape, -1)
+        place[nodes] = torch.arange(nodes.shape[0])
+        logits = torch.zeros(nodes.shape[0], task.num_outputs, device=self._ranks.device)
+        for piece in self._pieces_of(self._validation):
+            logits[place[piece.nodes.cpu()].to(logits.device)] = self._logits_of(piece)
+        logits, labels = self._ranks.total(logits), self._pieces.y[nodes].to(logits.device)
+        present = torch.ones(1, nodes.shape[0], dtype=torch.float64, device=logits.device)
+        loss = float(task.losses(logits, labels).double().mean())
+        score = float(task.merits(logits[None], labels[None], present))
+        return loss, score, self._ranks.total(also).tolist()
 
     @torch.no_grad()
     def logits(self) -> Tensor:

@@ -49,7 +49,7 @@ def halo_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
 
 
 class PieceLoss(torch.nn.Module):
-    """The sum of the losses at a piece's training nodes; 0 without a piece.
+    """The sum of the losses at a piece's training nodes, each by its weight; 0 without a piece.
 
     Every parameter gets a gradient, if only of zero: DistributedDataParallel waits for all of them.
     """
@@ -65,7 +65,8 @@ class PieceLoss(torch.nn.Module):
         if piece is None:
             return nothing
         logits = logits_of(self._kind, self.module, piece, self._task.num_outputs)
-        return nothing + self._task.losses(logits, piece.labels).sum()
+        losses, weights = self._task.losses(logits, piece.labels), self._task.weights(piece.labels)
+        return nothing + (losses if weights is None else losses * weights.to(losses.dtype)).sum()
 
 
 class Stepper:

@@ -1,0 +1,140 @@
+"""What a fit decides by itself: the metric; from validation labels a temperature, a threshold and sets."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from torch import Tensor
+
+from plap.data.dataset import GraphData
+from plap.data.splits import Split
+from plap.data.tasks import Multiclass, Regression, Task
+from plap.fitting.settings import FitSettings
+
+_LEAST_FOR_CALIBRATION = 20
+"""Validation nodes from which on a temperature is learned."""
+_LEAST_POSITIVE = 3
+"""Positive validation nodes from which on a threshold is chosen."""
+_HOTTEST = 5.0
+_INTERVAL = 0.9
+"""Coverage of the intervals of numbers, unless the settings name another."""
+_RANKING = {
+    "average_precision": "f1",
+    "roc_auc": "balanced",
+    "balanced_accuracy": "balanced",
+    "macro_f1": "f1",
+}
+"""Metrics for which a threshold is chosen, and what the threshold maximises."""
+
+
+def choose_task(data: GraphData, split: Split, settings: FitSettings) -> tuple[Task, tuple[str, ...]]:
+    """What is predicted, with the metric that decides; and a note where the data chose that metric."""
+    labels = data.y[split.train]
+    task: Task = data.task
+    if isinstance(task, Regression):
+        task = replace(task, loss=settings.loss)
+    name, why = (settings.metric, "") if settings.metric else task.default_metric(labels)
+    task = task.with_metric(name).learned(labels, settings.class_weight)
+    return task, (why,) if why else ()
+
+
+def settle(
+    task: Task, probabilities: Tensor, y: Tensor, val: Tensor, coverage: float | None = None
+) -> tuple[Task, Tensor]:
+    """Learn from validation labels how probabilities [N, L] become predictions.
+
+    - One class per node: a temperature that makes probabilities as good as possible by log loss; for two
+      classes and a metric that is not accuracy or log loss, the threshold that is best for F1 of the rarer
+      class (average precision, macro-F1) or balanced accuracy (balanced accuracy, ROC-AUC); with
+      ``coverage``, the probability from which on a class belongs to a node's prediction set (split conformal
+      prediction).
+    - Numbers: by how much intervals reach to both sides, so that 90 % (or ``coverage``) of them hold the
+      true number.
+
+    Returns
+    -------
+    task, probabilities
+        The task with what was learned, and the probabilities as it calibrates them.
+
+    Examples
+    --------
+    >>> import torch
+    >>> y = torch.tensor([0, 1] * 20)
+    >>> sure = torch.where(torch.arange(40)[:, None] < 30, torch.eye(2)[y], torch.eye(2)[1 - y]) * 0.98 + 0.01
+    >>> task, less_sure = settle(Task.of(y), sure, y, torch.ones(40, dtype=torch.bool))
+    >>> round(float(sure.max()), 2), round(float(less_sure.max()), 2)
+    (0.99, 0.8)
+    """
+    labels, said = y[val], probabilities[val]
+    if isinstance(task, Regression):
+        wanted = coverage or _INTERVAL
+        width = _conformal_quantile((labels - task.decode(said)).abs().double(), wanted)
+        return replace(task, coverage=wanted, half_width=width), probabilities
+    if not isinstance(task, Multiclass):
+        return task, probabilities
+    task = replace(task, temperature=_temperature(labels, said))
+    probabilities = task.calibrated(probabilities)
+    said = probabilities[val]
+    if task.num_outputs == 2 and task.positive is not None and task.metric.name in _RANKING:
+        chosen = best_threshold(
+            (labels == task.positive).numpy(), said[:, task.positive].numpy(), _RANKING[task.metric.name]
+        )
+        task = replace(task, threshold=chosen)
+    if coverage is not None:
+        missed = 1 - said.double().gather(1, labels[:, None]).squeeze(1)
+        task = replace(task, coverage=coverage, set_threshold=1 - _conformal_quantile(missed, coverage))
+    return task, probabilities
+
+
+def _temperature(labels: Tensor, probabilities: Tensor) -> float:
+    """What the logarithms of probabilities are divided by, from 1/5 to 5.
+
+    The log loss of all nodes together has a term (log T)² beside it, which counts as much as one node being
+    wrong: without it, a few nodes that are all right would make every probability 1.
+    """
+    if labels.shape[0] < _LEAST_FOR_CALIBRATION:
+        return 1.0
+    logits = probabilities.double().clamp(min=1e-12).log()
+
+    def loss(log_temperature: float) -> float:
+        scaled = logits / math.exp(log_temperature)
+        true = scaled.gather(1, labels[:, None]).squeeze(1)
+        return float((scaled.logsumexp(1) - true).sum()) + log_temperature**2
+
+    bound = math.log(_HOTTEST)
+    found = minimize_scalar(loss, bounds=(-bound, bound), method="bounded", options={"xatol": 1e-3})
+    return math.exp(float(found.x))
+
+
+def best_threshold(positive: np.ndarray, score: np.ndarray, goal: str) -> float | None:
+    """The score from which on a node is called positive; None where too few nodes are.
+
+    It lies half-way between two scores, at the maximum of F1 (``goal="f1"``) or balanced accuracy.
+
+    Examples
+    --------
+    >>> best_threshold(np.array([0, 0, 0, 1, 1, 1]), np.array([0.0, 0.1, 0.2, 0.4, 0.5, 0.6]), "f1")
+    0.30000000000000004
+    """
+    if positive.sum() < _LEAST_POSITIVE or positive.all() or score.min() == score.max():
+        return None
+    order = np.argsort(-score, kind="stable")
+    ranked, hits = score[order].astype(np.float64), positive[order].astype(np.float64)
+    tp, fp = hits.cumsum(), (1 - hits).cumsum()
+    last = np.append(ranked[1:] != ranked[:-1], True)
+    if goal == "f1":
+        merit = 2 * tp / (tp + fp + hits.sum())
+    else:
+        merit = tp / hits.sum() - fp / (hits.size - hits.sum())
+    at = int(np.where(last, merit, -np.inf).argmax())
+    below = ranked[at + 1] if at + 1 < ranked.size else 0.0
+    return float((ranked[at] + below) / 2)
+
+
+def _conformal_quantile(misfits: Tensor, coverage: float) -> float:
+    """The ⌈(n + 1) coverage⌉-th smallest of n misfits, the largest where n is too small for that."""
+    rank = min(math.ceil((misfits.shape[0] + 1) * coverage), misfits.shape[0])
+    return float(misfits.kthvalue(max(rank, 1)).values)

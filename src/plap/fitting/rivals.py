@@ -1,0 +1,146 @@
+"""What a model is compared with beside other models: the commonest answer, boosting, label propagation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plap.data.dataset import GraphData
+from plap.data.sampling import generator
+from plap.data.splits import Split
+from plap.data.tasks import Task
+from plap.label_propagation import PLaplacianLabelPropagation, spread
+from plap.split_masks import SplitLike
+
+_MOST_COLUMNS = 500
+"""Features beyond which boosted trees are left out."""
+_MOST_ROWS = 200_000
+"""Training nodes that boosted trees learn from at most."""
+_LARGE = 200_000
+"""Nodes beyond which label propagation takes a few linear steps instead of going to the minimiser."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A way to predict that needs no training of a network."""
+
+    title: str
+    numeric_title: str
+    """What it is called for numbers."""
+    uses: str
+    run: Callable[[GraphData, Split, Task], Tensor]
+    """Probabilities [N, L] of all nodes from the training labels; validation labels may choose among some."""
+    refuses: Callable[[GraphData, Task], str | None] = lambda data, task: None
+    """Why it cannot be run here: None if it can, empty if that goes without saying."""
+
+    def name(self, task: Task) -> str:
+        """What reports call it."""
+        return self.numeric_title if task.numeric else self.title
+
+
+def commonest(data: GraphData, split: SplitLike, task: Task) -> Tensor:
+    """The shares of the classes among the training labels, or their mean, for every node."""
+    labels = data.y[split.train]
+    if task.numeric:
+        row = labels.double().mean()[None].float()
+    elif labels.ndim == 2:
+        row = labels.mean(0)
+    else:
+        row = torch.bincount(labels, minlength=task.num_outputs).float() / labels.shape[0]
+    return row.expand(data.graph.num_nodes, -1)
+
+
+def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
+    """Histogram gradient boosting of scikit-learn on the features alone.
+
+    At most 200 trees, fewer where the validation loss does not improve; weights of classes as in the fit.
+    """
+    from sklearn.ensemble import (  # noqa: PLC0415  (slow to import)
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+    )
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415  (comes with scikit-learn)
+
+    x = data.x.to_dense().numpy()
+    train, val = (_some(mask) for mask in (split.train, split.val))
+    labels = data.y.numpy()
+    weights = task.weights(data.y[train])
+    kind = HistGradientBoostingRegressor if task.numeric else HistGradientBoostingClassifier
+    model = kind(max_iter=200, early_stopping=True, n_iter_no_change=15, random_state=0)
+    seen = np.isin(labels[val], labels[train]) | task.numeric
+    with threadpool_limits(torch.get_num_threads()):
+        model.fit(
+            x[train], labels[train], sample_weight=None if weights is None else weights.numpy(),
+            X_val=x[val][seen], y_val=labels[val][seen],
+        )  # fmt: skip
+        if task.numeric:
+            return torch.from_numpy(model.predict(x)).float().unsqueeze(1)
+        some = torch.from_numpy(model.predict_proba(x)).float()
+    every = torch.zeros(some.shape[0], task.num_outputs)
+    every[:, torch.as_tensor(model.classes_)] = some
+    return every
+
+
+def _some(mask: Tensor) -> np.ndarray:
+    nodes = mask.nonzero().squeeze(1).numpy()
+    if nodes.size <= _MOST_ROWS:
+        return nodes
+    return np.sort(generator(0).choice(nodes, _MOST_ROWS, replace=False))
+
+
+def _boosting_refuses(data: GraphData, task: Task) -> str | None:
+    if not (task.one_class_per_node or task.numeric):
+        return ""
+    columns = data.x.shape[1]
+    if columns > _MOST_COLUMNS:
+        return f"Gradient boosting was left out: there are {columns} features, more than {_MOST_COLUMNS}."
+    return None
+
+
+def propagated(data: GraphData, split: SplitLike, task: Task) -> Tensor:
+    """Label propagation from the training labels, its p and mu chosen by the validation labels.
+
+    On more than 200,000 nodes, and for numbers, p is 2.
+    """
+    large = data.graph.num_nodes > _LARGE
+    tried: list[tuple[float, Tensor]] = []
+    for p in (2.0,) if large or task.numeric else (1.5, 2.0):
+        for mu in (0.1, 1.0):
+            found = _spread_labels(data, split, task, p, mu, large=large)
+            tried.append((task.merit(data.y[split.val], found[split.val]), found))
+    return max(tried, key=lambda trial: trial[0])[1]
+
+
+def _spread_labels(
+    data: GraphData, split: SplitLike, task: Task, p: float, mu: float, *, large: bool
+) -> Tensor:
+    if task.numeric:
+        known = torch.where(split.train, data.y, torch.nan)
+        return spread(data.graph, known, mu, few_steps=large).float().unsqueeze(1)
+    known = torch.where(split.train, data.y, -1)
+    if large:
+        return spread(data.graph, known, mu, few_steps=True, num_classes=task.num_outputs).float()
+    model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, known)
+    some = torch.from_numpy(model.probabilities_).float()
+    every = torch.zeros(some.shape[0], task.num_outputs)
+    every[:, torch.as_tensor(model.classes_)] = some
+    return every
+
+
+def _propagation_refuses(data: GraphData, task: Task) -> str | None:
+    reachable = (task.one_class_per_node or task.numeric) and data.graph_of_node is None
+    return None if reachable else ""
+
+
+RIVALS: dict[str, Rival] = {
+    "majority": Rival("majority class", "mean", "labels alone", commonest),
+    "boosting": Rival("gradient boosting", "gradient boosting", "features alone", boosted, _boosting_refuses),
+    "labels": Rival(
+        "label propagation", "label propagation", "edges alone", propagated, _propagation_refuses
+    ),
+}
+"""By the names that ``FitSettings.rivals`` has for them; every other rival is a name of a model."""
