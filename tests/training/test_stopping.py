@@ -13,9 +13,9 @@ CHANCE = 0.25
 """A score that does not move while the loss falls: the majority class."""
 
 
-def ends(stopping: str, losses: list[float], scores: list[float], **values: object) -> tuple[int, int]:
+def ends(stopping: str, losses: list[float], scores: list[float]) -> tuple[int, int]:
     """Best epoch, and the epoch in which the run ends."""
-    rule = EarlyStopping([RunConfig(patience=3, max_epochs=9, stopping=stopping, **values)])
+    rule = EarlyStopping([RunConfig(patience=3, max_epochs=9, stopping=stopping)])
     for loss, score in zip(losses, scores, strict=True):
         rule.note(np.array([loss]), np.array([score]))
         if rule.over[0]:

@@ -93,8 +93,8 @@ def _build(c: DeepPGNNParameters, in_channels: int, out_channels: int) -> DeepPG
     return DeepPGNN(
         in_channels, c.hidden, out_channels, c.layers, c.p, c.mu, c.K,
         dropout=c.dropout, residual=c.residual, mlp_layers=c.mlp_layers,
-        norm=None if c.norm == "none" else c.norm, prenorm=c.prenorm, concat=c.concat,
-        output=c.output, learn_p=c.learn_p, learn_mu=c.learn_mu,  # type: ignore[arg-type]
+        norm=None if c.norm == "none" else c.norm,  # type: ignore[arg-type]
+        prenorm=c.prenorm, concat=c.concat, output=c.output, learn_p=c.learn_p, learn_mu=c.learn_mu,  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -117,8 +117,8 @@ class DeepPGNN(torch.nn.Module):
         widths = [front[-1], *[hidden_channels] * (num_layers - 1), last]
         self.mlp = ModuleList(FeatureLinear(*pair) for pair in pairwise(front))
         self.convs = ModuleList(
-            PLaplacianConv(*pair, **layer, **options)
-            for pair, layer in zip(pairwise(widths), layers, strict=True)
+            PLaplacianConv(inputs, outputs, **layer, **options)
+            for (inputs, outputs), layer in zip(pairwise(widths), layers, strict=True)
         )
         if tied:
             _tie(self.convs)
@@ -175,10 +175,12 @@ class DeepPGNN(torch.nn.Module):
             result = self._activate(conv(self._prepare(hidden, norms), graph), norms)
             hidden = result + hidden if self.residual and hidden is not x else result
             states.append(hidden)
+        logits: Tensor
         if self.lin is None:
-            logits: Tensor = self.convs[-1](self._prepare(hidden, norms), graph)
-            return logits
-        return self.lin(self._prepare(jump(states, self.output), norms))
+            logits = self.convs[-1](self._prepare(hidden, norms), graph)
+        else:
+            logits = self.lin(self._prepare(jump(states, self.output), norms))
+        return logits
 
     def _prepare(self, hidden: Tensor, norms: Iterator[Module]) -> Tensor:
         return next(norms)(hidden) if self.prenorm else hidden
