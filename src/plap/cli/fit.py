@@ -51,6 +51,9 @@ def fit(
     weight_decay: Annotated[float | None, typer.Option(help="Keep the weight decay at this value.")] = None,
     hidden: Annotated[int, typer.Option(help="Hidden units.")] = 16,
     tune: Annotated[bool, typer.Option(help="Search for the values that are not given.")] = True,
+    models: Annotated[
+        str, typer.Option(help="Models that the search may choose from, such as pgnn,deep-pgnn.")
+    ] = MODEL,
     budget: Annotated[
         int | None, typer.Option(help="Epochs that the search may spend over all runs.")
     ] = None,
@@ -114,6 +117,7 @@ def fit(
     given = {"p": p, "mu": mu, "K": steps, "lr": lr, "dropout": dropout, "weight_decay": weight_decay}
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
+        models=tuple(name.strip() for name in models.split(",")),
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
         hidden=hidden, pieces=pieces, metric=metric, class_weight=class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, seed=seed,

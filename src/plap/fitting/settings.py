@@ -40,6 +40,9 @@ class FitSettings:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the configuration that the search must not change."""
     search: bool = True
+    models: tuple[str, ...] = (MODEL,)
+    """What the search may choose from: names of :mod:`plap.models` that use edges, :data:`MODEL` first.
+    ``fixed`` is for :data:`MODEL` alone."""
     budget: int | Literal["auto"] = "auto"
     """Epochs that the search may spend, over all runs."""
     seeds: int | None = None

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 from torch.nn.functional import layer_norm
 
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
-from plap.models.kind import Grid, ModelKind
+from plap.models.kind import Grid, ModelKind, PairStates
 from plap.models.parameters import Parameters, choice, integer, number, share, switch
 from plap.models.stacked import (
     Family,
@@ -25,6 +27,7 @@ from plap.models.stacked import (
 )
 from plap.nn import DeepPGNN
 from plap.nn.deep import jump
+from plap.nn.linear import Features
 
 _EPS, _MOMENTUM = 1e-5, 0.1
 """Of PyTorch's normalisations, by default."""
@@ -222,6 +225,45 @@ def _weights(c: DeepPGNNParameters, features: int, classes: int) -> int:
     return count + (0 if c.norm == "none" else 2 * (normalised * c.hidden + final))
 
 
+def _seen(module: DeepPGNN, x: Features, graph: Graph) -> tuple[list[Tensor], Tensor, Tensor]:
+    """What each p-Laplacian layer and the last linear map are given, and the logits."""
+    layers, last = (
+        list(module.convs),
+        module.lin or module.get_submodule(f"convs.{len(module.convs) - 1}.lin"),
+    )
+    given: dict[Module, Tensor] = {}
+
+    def note(layer: Module, arguments: tuple[Any, ...]) -> None:
+        given[layer] = arguments[0]
+
+    handles = [layer.register_forward_pre_hook(note) for layer in (*layers, last)]
+    try:
+        logits: Tensor = module(x, graph)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return [given[layer] for layer in layers], given[last], logits
+
+
+def _edge_weights(module: DeepPGNN, x: Features, graph: Graph) -> Tensor:
+    """α D^-1/2 M D^-1/2 of the last layer's last step (Eq. 12-13)."""
+    inputs, _, _ = _seen(module, x, graph)
+    weight: Tensor = module.convs[-1](inputs[-1], graph, return_aggregation_weights=True)[1][1]
+    return weight
+
+
+def _embeddings(module: DeepPGNN, x: Features, graph: Graph) -> Tensor:
+    return _seen(module, x, graph)[1]
+
+
+def _pair_states(module: DeepPGNN, x: Features, graph: Graph) -> PairStates:
+    """What the first, the middle and the last layer and the output are given; features are left out."""
+    inputs, last, logits = _seen(module, x, graph)
+    hidden = inputs[0 if len(module.mlp) else 1 :]
+    some = [hidden[k] for k in sorted({0, len(hidden) // 2, len(hidden) - 1})] if hidden else []
+    return PairStates([*some, last], logits.softmax(1))
+
+
 DEEP_PGNN_MODEL = ModelKind(
     "deep-pgnn",
     DeepPGNNParameters,
@@ -246,4 +288,7 @@ DEEP_PGNN_MODEL = ModelKind(
         serves=_stacks,
     ),
     module=DeepPGNN,
+    edge_weights=_edge_weights,
+    embeddings=_embeddings,
+    pair_states=_pair_states,
 )  # fmt: skip
