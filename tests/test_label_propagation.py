@@ -4,13 +4,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import plap
 import problems
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.label_propagation import PLaplacianLabelPropagation
+from plap.label_propagation import PLaplacianLabelPropagation, spread
 
 
 def two_cliques() -> Graph:
@@ -90,3 +92,22 @@ def test_refuses() -> None:
         PLaplacianLabelPropagation().fit("cora", ["a"])  # type: ignore[arg-type]
     with pytest.raises(InputError, match="mu must be"):
         PLaplacianLabelPropagation(mu=-1).fit(problems.path(2), ["a", "b"])
+
+
+def test_few_steps_are_near_the_minimiser() -> None:
+    data = plap.data.csbm(phi=0.8, n=400, f=4, d=8.0, seed=1)
+    known = torch.where(torch.arange(400) % 2 == 0, data.y, -1)
+    exact, near = (spread(data.graph, known, (1.0, 2.0), few_steps=few) for few in (False, True))
+    for one, other in zip(exact, near, strict=True):
+        torch.testing.assert_close(other.double(), one, atol=2e-3, rtol=0)
+        torch.testing.assert_close(one.sum(1), torch.ones(400, dtype=torch.float64))
+
+
+def test_numbers_spread_as_means_of_their_neighbours() -> None:
+    star = plap.Graph.from_edges([(0, k) for k in range(1, 5)], num_nodes=6)
+    y = torch.tensor([torch.nan, 1.0, 2.0, 3.0, 6.0, torch.nan], dtype=torch.float64)
+    for few in (False, True):
+        (found,) = spread(star, y, few_steps=few)
+        assert float(found[0]) == pytest.approx(3.0, abs=1e-3)
+        assert float(found[5]) == pytest.approx(3.0)
+        assert 1 < float(found[1]) < 3 < float(found[4]) < 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 from plap.data.labels import Classes, Codes, codes_of, encode
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
-from plap.propagation import propagate
 from plap.solving import SolveInfo, solve
 
 
@@ -95,14 +95,24 @@ class PLaplacianLabelPropagation(ClassifierMixin, BaseEstimator):  # type: ignor
         return float((probabilities[known].argmax(axis=1) == codes[known]).mean())
 
 
-_STEPS = 20
-"""What :func:`spread` takes for few; an error shrinks by 1 + mu in each."""
+_STEPS = 10
+"""How far :func:`spread` goes on a large graph."""
 
 
 def spread(
-    graph: Graph, y: torch.Tensor, mu: float = 1.0, *, few_steps: bool = False, num_classes: int | None = None
-) -> torch.Tensor:
-    r"""Spread known labels, classes or numbers, over the edges with p = 2.
+    graph: Graph,
+    y: torch.Tensor,
+    mus: Sequence[float] = (1.0,),
+    *,
+    num_classes: int | None = None,
+    few_steps: bool = False,
+) -> list[torch.Tensor]:
+    r"""Spread known labels, classes or numbers, over the edges with p = 2, once for each of ``mus``.
+
+    With p = 2 the minimiser of Eq. 8 is a sum over walks of all lengths,
+
+    .. math:: F^* = (1 - \alpha) \sum_{k \ge 0} \alpha^k (D^{-1/2} W D^{-1/2})^k X, \qquad
+        \alpha = 1 / (1 + \mu)
 
     Numbers are spread beside an indicator of where a number is known, and divided by it: a node gets a mean
     of the known numbers, nearer ones counting more. Where none arrives, it is the mean of all.
@@ -111,45 +121,63 @@ def spread(
     ----------
     graph : Graph
     y : Tensor, int64 [N], -1 where unknown; or float [N], NaN where unknown
-    mu : float, positive
-    few_steps : bool
-        Twenty steps towards the minimiser in single precision, for large graphs, instead of all the way.
+    mus : sequence of positive float
     num_classes : int, optional
+    few_steps : bool
+        Only walks of up to ten steps, in single precision and for all ``mus`` together: for large graphs.
 
     Returns
     -------
-    Tensor, shape [N, classes], rows summing to 1; or [N] for numbers
+    list of Tensor, each [N, classes] with rows that sum to 1, or [N] for numbers
 
     Examples
     --------
     >>> path = Graph.from_edges([(0, 1), (1, 2)], num_nodes=4)
-    >>> [round(value, 3) for value in spread(path, torch.tensor([1.0, torch.nan, 3.0, torch.nan])).tolist()]
+    >>> (found,) = spread(path, torch.tensor([1.0, torch.nan, 3.0, torch.nan]))
+    >>> [round(value, 3) for value in found.tolist()]
     [1.25, 2.0, 2.75, 2.0]
     """
     check_graph(graph)
-    real = torch.float32 if few_steps else torch.float64
-    if y.is_floating_point():
-        known = ~y.isnan()
-        mean, scale = y[known].double().mean(), y[known].double().std(correction=0).clamp(min=1e-300)
-        values = ((y.double() - mean) / scale).nan_to_num(0.0)
-        shares = torch.stack([values, known.double()], 1)
-    else:
-        known = y >= 0
-        classes = num_classes or int(y.max()) + 1
-        shares = _one_hot(y.numpy(), classes)
-    start = shares.to(real)
-    if few_steps:
-        found = propagate(start, graph, p=2.0, mu=mu, K=_STEPS)
-    else:
-        found = solve(start, graph, 2.0, mu, 1e-4, max_iter=200)[0]
-    if y.is_floating_point():
-        arrived = found[:, 1] > 1e-6
-        ratio = torch.where(arrived, found[:, 0] / torch.where(arrived, found[:, 1], 1), 0)
-        return ratio.double() * scale + mean
+    if not y.is_floating_point():
+        shares = _one_hot(y.numpy(), num_classes or int(y.max()) + 1)
+        prior = shares[y >= 0].mean(0)
+        return [_rows(found, prior) for found in _minimisers(graph, shares, mus, few_steps)]
+    known = ~y.isnan()
+    mean, scale = y[known].double().mean(), y[known].double().std(correction=0)
+    values = ((y.double() - mean) / scale.clamp(min=1e-300)).nan_to_num(0.0)
+    pairs = torch.stack([values, known.double()], 1)
+    return [_ratio(found) * scale + mean for found in _minimisers(graph, pairs, mus, few_steps)]
+
+
+def _minimisers(graph: Graph, X: torch.Tensor, mus: Sequence[float], few_steps: bool) -> list[torch.Tensor]:
+    if not few_steps:
+        return [solve(X, graph, 2.0, mu, 1e-4, max_iter=200)[0] for mu in mus]
+    matrix = graph.to_scipy(dtype=np.float32, copy=False)
+    degree = graph.degree.detach().numpy()
+    root = np.divide(1, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0).astype(np.float32)[
+        :, None
+    ]
+    walked = X.numpy().astype(np.float32)
+    sums = [walked * np.float32(mu / (1 + mu)) for mu in mus]
+    for step in range(1, _STEPS + 1):
+        walked = root * (matrix @ (root * walked))
+        for k, mu in enumerate(mus):
+            sums[k] += np.float32(mu / (1 + mu) ** (step + 1)) * walked
+    return [torch.from_numpy(total) for total in sums]
+
+
+def _ratio(found: torch.Tensor) -> torch.Tensor:
+    """The first column over the second; 0 where nothing arrived."""
+    found = found.double()
+    arrived = found[:, 1] > 1e-9
+    return torch.where(arrived, found[:, 0] / torch.where(arrived, found[:, 1], 1), 0)
+
+
+def _rows(found: torch.Tensor, prior: torch.Tensor) -> torch.Tensor:
+    """Rows that sum to 1; ``prior`` where nothing arrived."""
     mass = found.clamp(min=0)
     total = mass.sum(1, keepdim=True)
-    prior = shares[known].mean(0).to(real)
-    return torch.where(total > 1e-30, mass / total.clamp(min=1e-30), prior)
+    return torch.where(total > 1e-30, mass / total.clamp(min=1e-30), prior.to(mass.dtype))
 
 
 def _one_hot(codes: Codes, classes: int) -> torch.Tensor:

@@ -41,6 +41,23 @@ def test_a_temperature_undoes_overconfidence(sharpness: float) -> None:
     assert sklearn.metrics.log_loss(y, after) <= sklearn.metrics.log_loss(y, said) + 1e-6
 
 
+def test_weights_of_classes_leave_honest_probabilities_and_the_predictions() -> None:
+    generator = torch.Generator().manual_seed(2)
+    odds = torch.randn(8000, generator=generator) - 3
+    y = (torch.rand(8000, generator=generator) < odds.sigmoid()).long()
+    task = Multiclass.of_width(2).learned(y, "balanced")
+    assert task.class_weights is not None
+    raised = (odds + np.log(task.class_weights[1] / task.class_weights[0])).sigmoid()
+    said = torch.stack([1 - raised, raised], 1)
+    settled, after = settle(task, said, y, torch.ones(8000, dtype=torch.bool))
+    assert float(after[:, 1].mean()) == pytest.approx(float(y.double().mean()), rel=0.1)
+    assert torch.equal(settled.decode(after), said.argmax(1))
+    other, same = settle(task, said, y, torch.ones(8000, dtype=torch.bool), weighted=False)
+    assert isinstance(other, Multiclass)
+    assert other.prior_shift == 0
+    assert torch.equal(same.argmax(1), said.argmax(1))
+
+
 def test_nodes_that_are_all_right_do_not_make_the_model_certain() -> None:
     y = torch.tensor([0, 1] * 15)
     said = torch.where(torch.nn.functional.one_hot(y, 2) == 1, 0.8, 0.2)

@@ -149,3 +149,15 @@ def test_comparison_scores_everything_against_the_known_noise() -> None:
     x = data.x.to_dense()
     cosine = torch.cosine_similarity(*x[graph.edge_index[:, once]])
     assert found.auc["cosine"] == pytest.approx(roc_auc_score(~random[once], cosine), abs=1e-3)
+
+
+def test_a_sample_of_edges_is_judged_much_as_all_are(noisy: tuple[plap.data.GraphData, torch.Tensor]) -> None:
+    data, random = noisy
+    members = trained(data, data.graph, p=1.5)
+    once = data.graph.edges_once()
+    every, trust = (edge_trust(members, data.x, data.graph, sample=count) for count in (None, 1000))
+    judged = once[~trust[once].isnan()]
+    assert judged.shape[0] == 1000
+    torch.testing.assert_close(trust, trust[data.graph.reverse_entries()], equal_nan=True)
+    right = ~random[judged]
+    assert roc_auc_score(right, trust[judged]) > roc_auc_score(right, every[judged]) - 0.05

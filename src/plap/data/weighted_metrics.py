@@ -14,9 +14,9 @@ from torch import Tensor
 
 WeightedMetric = Callable[[Tensor, Tensor, Tensor], Tensor]
 
-MOST_RESAMPLED = 20_000
+MOST_RESAMPLED = 10_000
 """Nodes beyond which a bootstrap looks at a sample of them; its spread is scaled to all."""
-_REPLICATES = 500
+_REPLICATES = 400
 _AT_A_TIME = 4_000_000
 """Weights that are drawn at a time."""
 
@@ -194,8 +194,8 @@ def bootstrap(
 ) -> Tensor:
     """The deviations of a metric under resampling of the nodes, float64 [len(outputs), replicates].
 
-    All outputs see the same samples, so that differences between rows are paired. Of more than 20,000 nodes a
-    random sample of 20,000 is resampled, and deviations shrink by the root of the ratio, as the standard
+    All outputs see the same samples, so that differences between rows are paired. Of more than 10,000 nodes a
+    random sample of 10,000 is resampled, and deviations shrink by the root of the ratio, as the standard
     error of a mean over nodes does.
 
     Parameters

@@ -46,12 +46,15 @@ class Method:
         seconds: float,
         fitted: Fitted | None = None,
         coverage: float | None = None,
+        *,
+        weighted: bool = True,
     ) -> Method:
         """The method with its scores: where the test labels are looked at, and nowhere else.
 
-        Temperature, threshold and prediction sets are learned from the validation labels before.
+        Temperature, threshold and prediction sets are learned from the validation labels before; ``weighted``
+        says whether the method knew of the task's weights of classes.
         """
-        task, probabilities = settle(task, probabilities, data.y, split.val, coverage)
+        task, probabilities = settle(task, probabilities, data.y, split.val, coverage, weighted=weighted)
         if fitted is not None:
             ensemble = replace(fitted.ensemble, task=task, probabilities=probabilities)
             fitted = replace(fitted, ensemble=ensemble)

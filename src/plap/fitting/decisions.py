@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
 
@@ -42,7 +43,13 @@ def choose_task(data: GraphData, split: Split, settings: FitSettings) -> tuple[T
 
 
 def settle(
-    task: Task, probabilities: Tensor, y: Tensor, val: Tensor, coverage: float | None = None
+    task: Task,
+    probabilities: Tensor,
+    y: Tensor,
+    val: Tensor,
+    coverage: float | None = None,
+    *,
+    weighted: bool = True,
 ) -> tuple[Task, Tensor]:
     """Learn from validation labels how probabilities [N, L] become predictions.
 
@@ -51,6 +58,8 @@ def settle(
       class (average precision, macro-F1) or balanced accuracy (balanced accuracy, ROC-AUC); with
       ``coverage``, the probability from which on a class belongs to a node's prediction set (split conformal
       prediction).
+      Of two classes that were ``weighted`` in training, probabilities are first divided by these weights, so
+      that they are shares of nodes again; predictions stay those of the weighted classes.
     - Numbers: by how much intervals reach to both sides, so that 90 % (or ``coverage``) of them hold the
       true number.
 
@@ -61,7 +70,6 @@ def settle(
 
     Examples
     --------
-    >>> import torch
     >>> y = torch.tensor([0, 1] * 20)
     >>> sure = torch.where(torch.arange(40)[:, None] < 30, torch.eye(2)[y], torch.eye(2)[1 - y]) * 0.98 + 0.01
     >>> task, less_sure = settle(Task.of(y), sure, y, torch.ones(40, dtype=torch.bool))
@@ -75,14 +83,21 @@ def settle(
         return replace(task, coverage=wanted, half_width=width), probabilities
     if not isinstance(task, Multiclass):
         return task, probabilities
+    if weighted and task.class_weights is not None and task.positive is not None:
+        w = task.class_weights
+        task = replace(task, prior_shift=math.log(w[task.positive] / w[1 - task.positive]))
+        said = task.calibrated(said)
     task = replace(task, temperature=_temperature(labels, said))
     probabilities = task.calibrated(probabilities)
     said = probabilities[val]
+    if task.prior_shift and task.positive is not None:
+        even = task.calibrated(torch.full((1, 2), 0.5))
+        task = replace(task, threshold=float(even[0, task.positive]))
     if task.num_outputs == 2 and task.positive is not None and task.metric.name in _RANKING:
         chosen = best_threshold(
             (labels == task.positive).numpy(), said[:, task.positive].numpy(), _RANKING[task.metric.name]
         )
-        task = replace(task, threshold=chosen)
+        task = task if chosen is None else replace(task, threshold=chosen)
     if coverage is not None:
         missed = 1 - said.double().gather(1, labels[:, None]).squeeze(1)
         task = replace(task, coverage=coverage, set_threshold=1 - _conformal_quantile(missed, coverage))

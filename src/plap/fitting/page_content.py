@@ -30,7 +30,7 @@ from plap.reporting.fit_content import (
 _ROWS = 20
 MOST_JUDGED = 100_000
 """Edges beyond which as many are drawn at random and judged."""
-_MEMBERS_OF_SAMPLE = 2
+_MEMBERS_OF_SAMPLE = 1
 """Members of the ensemble that judge the edges of a sample."""
 
 
@@ -69,6 +69,7 @@ def page_content(comparison: Comparison) -> FitReport:
         trials=_trials(comparison),
         uncertain_nodes=_uncertain(comparison) if single else (),
         doubted_edges=_doubted(comparison) if single or task.numeric else (),
+        judged_edges=MOST_JUDGED if data.graph.num_edges > MOST_JUDGED else None,
         chosen=searched_values(fitted.config) | {"hidden": fitted.config.value("hidden")},
         provenance={
             "source": data.provenance.source,

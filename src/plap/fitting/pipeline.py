@@ -188,16 +188,18 @@ class _Comparing:
         name = rival.name(self.task)
         self._tell(name)
         begin = time.perf_counter()
-        return self._judged(name, rival.uses, rival.run(self.data, self.split, self.task), begin)
+        found = rival.run(self.data, self.split, self.task)
+        return self._judged(name, rival.uses, found, begin, weighted=rival.weighted)
 
     def _tell(self, name: str) -> ProgressCallback | None:
         return None if self.announce is None else self.announce(name)
 
     def _judged(
-        self, name: str, uses: str, probabilities: Tensor, begin: float, fitted: Fitted | None = None
-    ) -> Method:
+        self, name: str, uses: str, probabilities: Tensor, begin: float, fitted: Fitted | None = None,
+        *, weighted: bool = True,
+    ) -> Method:  # fmt: skip
         task = self.task if fitted is None else fitted.ensemble.task
         return Method.judged(
             name, uses, self.data, self.split, task, probabilities, time.perf_counter() - begin, fitted,
-            self.settings.conformal,
+            self.settings.conformal, weighted=weighted,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from plap.fitting.comparison import Comparison
 from plap.fitting.page_content import page_content
 from plap.fitting.prediction import predict_nodes
 from plap.fitting.search import searched_values
+from plap.fitting.task_content import task_sections
 from plap.reporting.fit_content import FitReport
 from plap.reporting.html_page import fit_page
 
@@ -130,7 +131,7 @@ class FitResult(Comparison):
     @cached_property
     def page(self) -> str:
         """The page, HTML."""
-        return fit_page(self.content)
+        return fit_page(self.content, task_sections(self))
 
     @cached_property
     def content(self) -> FitReport:

@@ -22,6 +22,7 @@ _MOST_ROWS = 200_000
 """Training nodes that boosted trees learn from at most."""
 _LARGE = 200_000
 """Nodes beyond which label propagation takes a few linear steps instead of going to the minimiser."""
+_MUS = (0.1, 1.0)
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class Rival:
     """Probabilities [N, L] of all nodes from the training labels; validation labels may choose among some."""
     refuses: Callable[[GraphData, Task], str | None] = lambda data, task: None
     """Why it cannot be run here: None if it can, empty if that goes without saying."""
+    weighted: bool = False
+    """Whether weights of classes are in what it learns."""
 
     def name(self, task: Task) -> str:
         """What reports call it."""
@@ -63,7 +66,7 @@ def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
         HistGradientBoostingClassifier,
         HistGradientBoostingRegressor,
     )
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415  (comes with scikit-learn)
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
 
     x = data.x.to_dense().numpy()
     train, val = (_some(mask) for mask in (split.train, split.val))
@@ -107,23 +110,17 @@ def propagated(data: GraphData, split: SplitLike, task: Task) -> Tensor:
     On more than 200,000 nodes, and for numbers, p is 2.
     """
     large = data.graph.num_nodes > _LARGE
-    tried: list[tuple[float, Tensor]] = []
-    for p in (2.0,) if large or task.numeric else (1.5, 2.0):
-        for mu in (0.1, 1.0):
-            found = _spread_labels(data, split, task, p, mu, large=large)
-            tried.append((task.merit(data.y[split.val], found[split.val]), found))
-    return max(tried, key=lambda trial: trial[0])[1]
-
-
-def _spread_labels(
-    data: GraphData, split: SplitLike, task: Task, p: float, mu: float, *, large: bool
-) -> Tensor:
+    known = torch.where(split.train, data.y, torch.nan if task.numeric else -1)
     if task.numeric:
-        known = torch.where(split.train, data.y, torch.nan)
-        return spread(data.graph, known, mu, few_steps=large).float().unsqueeze(1)
-    known = torch.where(split.train, data.y, -1)
-    if large:
-        return spread(data.graph, known, mu, few_steps=True, num_classes=task.num_outputs).float()
+        found = [numbers.unsqueeze(1) for numbers in spread(data.graph, known, _MUS, few_steps=large)]
+    elif large:
+        found = spread(data.graph, known, _MUS, num_classes=task.num_outputs, few_steps=True)
+    else:
+        found = [_minimiser(data, known, task, p, mu) for p in (1.5, 2.0) for mu in _MUS]
+    return max(found, key=lambda said: task.merit(data.y[split.val], said[split.val])).float()
+
+
+def _minimiser(data: GraphData, known: Tensor, task: Task, p: float, mu: float) -> Tensor:
     model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, known)
     some = torch.from_numpy(model.probabilities_).float()
     every = torch.zeros(some.shape[0], task.num_outputs)
@@ -138,7 +135,9 @@ def _propagation_refuses(data: GraphData, task: Task) -> str | None:
 
 RIVALS: dict[str, Rival] = {
     "majority": Rival("majority class", "mean", "labels alone", commonest),
-    "boosting": Rival("gradient boosting", "gradient boosting", "features alone", boosted, _boosting_refuses),
+    "boosting": Rival(
+        "gradient boosting", "gradient boosting", "features alone", boosted, _boosting_refuses, weighted=True
+    ),
     "labels": Rival(
         "label propagation", "label propagation", "edges alone", propagated, _propagation_refuses
     ),

@@ -144,6 +144,8 @@ class FitReport:
     trials: Sequence[TrialRow] = ()
     uncertain_nodes: Sequence[NodeRow] = ()
     doubted_edges: Sequence[EdgeRow] = ()
+    judged_edges: int | None = None
+    """How many edges were drawn and judged; None: all were."""
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)
     """The hyperparameters that were used in the end."""
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -210,4 +212,4 @@ def _named(score: Score, share: bool) -> str:
 
 
 def _article(noun: str) -> str:
-    return "an" if noun[:1].lower() in "aeiou" else "a"
+    return "an" if noun[:1].lower() in "aeiou" or noun == "R²" else "a"

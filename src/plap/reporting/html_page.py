@@ -11,6 +11,7 @@ from plap.reporting.number_text import count, number, percent, shown
 from plap.reporting.palette import PAGE_COLOURS, TRAINING, VALIDATION
 from plap.reporting.svg_figures import matrix_figure, score_figure, search_figure
 from plap.reporting.svg_lines import loss_figure, validation_figure
+from plap.reporting.task_sections import TaskSections, task_figures
 
 
 def render_template(name: str, **content: object) -> str:
@@ -32,13 +33,19 @@ def _environment() -> Environment:
     return environment
 
 
-def fit_page(report: FitReport) -> str:
-    """The report as one HTML file that needs no network and no other file."""
+def fit_page(report: FitReport, sections: TaskSections | None = None) -> str:
+    """The report as one HTML file that needs no network and no other file.
+
+    ``sections`` are the parts that depend on the task, such as ROC curves or residuals.
+    """
+    sections = sections or TaskSections()
     sign = -1 if report.higher_is_better else 1
     columns = list(dict.fromkeys(name for trial in report.trials for name in trial.config))
     return render_template(
         "fit.html",
         report=report,
+        task=sections,
+        figures=task_figures(sections),
         trials=sorted(report.trials, key=lambda trial: (not trial.chosen, sign * trial.score)),
         trial_columns=columns,
         scores=score_figure(report.scores, share=report.share) if report.scores else None,

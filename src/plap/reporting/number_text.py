@@ -18,16 +18,18 @@ def percent(value: float | None) -> str:
 
 
 def shown(value: float | None, share: bool = True) -> str:
-    """A score: a share in percent, anything else with three significant digits.
+    """A score: a share in percent, anything else with three decimals or three significant digits.
 
     Examples
     --------
-    >>> shown(0.8627), shown(12.3456, share=False)
-    ('86.3 %', '12.3')
+    >>> shown(0.8627), shown(12.3456, share=False), shown(-1e-6, share=False)
+    ('86.3 %', '12.3', '0.000')
     """
     if share or value is None or not math.isfinite(value):
         return percent(value)
-    return with_minus(f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", "\u202f"))
+    if abs(value) >= 1000:
+        return with_minus(f"{value:,.0f}".replace(",", "\u202f"))
+    return with_minus(f"{value:.3g}" if abs(value) >= 1 else f"{round(value, 3) + 0.0:.3f}")
 
 
 def number(value: object) -> str:

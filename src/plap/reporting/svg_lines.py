@@ -96,7 +96,7 @@ def _run_figure(
             number,
             run.name,
             style,
-            _path((x(k + 1), y(values[k])) for k in _thinned(values, run.best_epoch)),
+            line_path((x(k + 1), y(values[k])) for k in _thinned(values, run.best_epoch)),
             marks=tuple(_best_epoch(run, values, x, y)) if marked else (),
         )
         for number, (style, run, values, marked) in enumerate(series)
@@ -130,8 +130,8 @@ def mean_figure(panel: Panel, styles: Sequence[LineStyle], *, large: bool) -> Li
             number,
             series.name,
             style,
-            _path((x(point.at), y(point.mean)) for point in series.ours),
-            _path((x(point.at), y(point.mean)) for point in series.published),
+            line_path((x(point.at), y(point.mean)) for point in series.ours),
+            line_path((x(point.at), y(point.mean)) for point in series.published),
             tuple(_mean_mark(point, series, x, y) for point in series.ours),
         )
         for number, (series, style) in enumerate(zip(panel.series, styles, strict=True))
@@ -147,7 +147,8 @@ def mean_figure(panel: Panel, styles: Sequence[LineStyle], *, large: bool) -> Li
     )
 
 
-def _path(points: Iterable[tuple[float, float]]) -> str:
+def line_path(points: Iterable[tuple[float, float]]) -> str:
+    """An SVG path through points."""
     return " ".join(f"{'L' if k else 'M'}{x:g} {y:g}" for k, (x, y) in enumerate(points))
 
 

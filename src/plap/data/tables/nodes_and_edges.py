@@ -69,6 +69,7 @@ def read_nodes(table: Table, *, lone_classes: bool = False, task: LabelKind | No
     numeric = None if label_column is None else _read_numbers(table, label_column, task)
     remarks: tuple[str, ...] = ()
     y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
+    class_names: tuple[str, ...]
     if numeric is not None:
         y, class_names = numeric, ()
         if task is None:

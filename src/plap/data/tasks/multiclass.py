@@ -38,6 +38,8 @@ class Multiclass(Task):
     """Of two classes, the rarer one among the training labels."""
     threshold: float | None = None
     """Probability of ``positive`` from which on it is predicted; None: where it is the larger one."""
+    prior_shift: float = 0.0
+    """By how much weights of classes raised the log odds of ``positive``; taken back before all else."""
     temperature: float = 1.0
     """Logarithms of mean probabilities are divided by it."""
     coverage: float | None = None
@@ -88,10 +90,13 @@ class Multiclass(Task):
         return torch.tensor(self.class_weights, dtype=torch.float64, device=labels.device)[labels]
 
     def calibrated(self, probabilities: Tensor) -> Tensor:
-        """Sharper for a temperature below 1, flatter above."""
-        if self.temperature == 1.0:
+        """Without the shift by weights of classes; sharper for a temperature below 1, flatter above."""
+        if self.temperature == 1.0 and not self.prior_shift:
             return probabilities
-        return (probabilities.clamp(min=1e-12).log() / self.temperature).softmax(-1)
+        logits = probabilities.clamp(min=1e-12).log()
+        if self.positive is not None and self.prior_shift:
+            logits[..., self.positive] -= self.prior_shift
+        return (logits / self.temperature).softmax(-1)
 
     def compared(self, metric: Metric, labels: Tensor, probabilities: Tensor) -> tuple[Tensor, Tensor]:
         """Of two classes, a metric of the positive one gets its probability alone."""
