@@ -28,6 +28,13 @@ def test_a_search_over_two_models_tries_both() -> None:
     assert {trial.config.model for trial in alone.fitted.trials} == {"pgnn"}
 
 
+def test_what_a_fit_cannot_choose() -> None:
+    with pytest.raises(plap.InputError, match="models may be .*deep pGNN.*, not mlp"):
+        plap.fit(DATA, models=("pgnn", "mlp"))
+    with pytest.raises(plap.InputError, match="model must be one of"):
+        plap.fit(DATA, models=("pgnn", "deep"))
+
+
 def test_a_deep_network_is_saved_shown_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = plap.training.tuning._ranked
     monkeypatch.setattr(

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
+from plap.models import find_model, models_with
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
 from plap.training.pieces.evaluation import EvaluateOn
@@ -41,8 +42,8 @@ class FitSettings:
     """Fields of the configuration that the search must not change."""
     search: bool = True
     models: tuple[str, ...] = (MODEL,)
-    """What the search may choose from: names of :mod:`plap.models` that use edges, :data:`MODEL` first.
-    ``fixed`` is for :data:`MODEL` alone."""
+    """What the search may choose from: :data:`MODEL`, and further names of
+    :mod:`plap.models`, such as deep-pgnn. ``fixed`` is for :data:`MODEL` alone."""
     budget: int | Literal["auto"] = "auto"
     """Epochs that the search may spend, over all runs."""
     seeds: int | None = None
@@ -76,6 +77,9 @@ class FitSettings:
             raise InputError(f"conformal must be a coverage between 0 and 1, not {self.conformal!r}")
         if self.loss not in get_args(Loss):
             raise InputError(f"loss must be one of {', '.join(get_args(Loss))}, not {self.loss!r}")
+        for name in self.models:
+            if find_model(name).pair_states is None:  # the page shows which edges the model trusts
+                raise InputError(f"models may be {models_with('pair_states')}, not {name}: see rivals")
 
     @property
     def members(self) -> int:
