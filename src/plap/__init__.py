@@ -13,6 +13,7 @@ from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
     from plap import insight, models, nn, parts, spectral, training
+    from plap.data.tables import read_tables
     from plap.experiments.reproduction import reproduce
     from plap.fitting import FitResult, fit
     from plap.fitting.estimator import PGNNClassifier, PGNNRegressor
@@ -46,6 +47,7 @@ __all__ = [
     "parts",
     "penalties",
     "propagate",
+    "read_tables",
     "reproduce",
     "solve",
     "spectral",
@@ -60,6 +62,7 @@ _LAZY = {
     "PGNNRegressor": "plap.fitting.estimator",
     "PLaplacianLabelPropagation": "plap.label_propagation",
     "fit": "plap.fitting",
+    "read_tables": "plap.data.tables",
     "reproduce": "plap.experiments.reproduction",
 }
 """Where a name is defined; the empty string stands for a module of plap of that name."""

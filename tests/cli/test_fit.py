@@ -108,14 +108,14 @@ def test_predict_labels_a_graph_it_never_saw(
     assert json.loads(capsys.readouterr().out) == {"nodes": 30, "sentence": "Labelled 30 nodes."}
     nodes.drop("f3").write_csv(new / "nodes.csv")
     assert run(monkeypatch, "predict", str(out), str(new)) == 2
-    assert "needs the feature 'f3'" in capsys.readouterr().err
+    assert "nodes.csv: the table has no column 'f3', which the model needs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--p", "0.5"], "p must be a number of at least 1"),
-        (["--split", "random"], "kind of split must be one of"),
+        (["--split", "random"], "--split names the column 'random', which is not there"),
         (["--preset", "tiny"], "preset must be one of"),
         (["--stop-by", "luck"], "stop_by must be one of"),
         (["--stopping", "soon"], "stopping must be one of best, progress, published"),
@@ -189,7 +189,7 @@ def test_ctrl_c_keeps_the_best_so_far(
     epochs = []
 
     @contextmanager
-    def impatient(**_: bool) -> Iterator[Any]:
+    def impatient(**_: Any) -> Iterator[Any]:
         def report(state: Any) -> None:
             epochs.append(state.epoch)
             if len(epochs) == 5:
@@ -197,9 +197,9 @@ def test_ctrl_c_keeps_the_best_so_far(
 
         yield lambda name: report
 
-    monkeypatch.setattr(sys.modules["plap.cli.fit"], "progress_bars", impatient)
+    monkeypatch.setattr(sys.modules["plap.cli.fit"], "show_progress", impatient)
     out = tmp_path / "out"
-    assert run(monkeypatch, "fit", str(folder), "-o", str(out), "--no-tune", "--seeds", "2") == 0
+    assert run(monkeypatch, "fit", str(folder), "-o", str(out), "--no-tune", "--seeds", "2") == 3
     assert len(epochs) == 5
     assert "Training was interrupted by the user" in " ".join(capsys.readouterr().out.split())
     metrics = load_metrics(out)

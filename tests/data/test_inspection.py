@@ -50,7 +50,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_json_has_the_numbers(run: Any, folder: Path) -> None:
-    result = run("inspect", folder, "--json")
+    result = run("inspect", folder, "--json", "--raw-features")
     assert (result.code, result.err) == (0, "")
     found = json.loads(result.out)
     assert found["name"] == folder.name
@@ -78,8 +78,15 @@ def test_json_has_the_numbers(run: Any, folder: Path) -> None:
     assert norms["minimum"] == 0
 
 
+def test_the_data_dictionary_says_what_columns_became(run: Any, folder: Path) -> None:
+    found = json.loads(run("inspect", folder, "--json").out)
+    assert [entry["name"] for entry in found["columns"]] == ["height", "width", "id", "label"]
+    assert found["columns"][0]["kind"] == "number"
+    assert "standardised" in run("inspect", folder).out
+
+
 def test_table_has_the_same(run: Any, folder: Path) -> None:
-    result = run("inspect", folder)
+    result = run("inspect", folder, "--raw-features")
     assert result.code == 0
     for piece in (
         "6, 1 without edges",

@@ -29,7 +29,7 @@ def test_a_search_over_two_models_tries_both() -> None:
 
 
 def test_what_a_fit_cannot_choose() -> None:
-    with pytest.raises(plap.InputError, match="models may be .*deep pGNN.*, not mlp"):
+    with pytest.raises(plap.InputError, match=r"models may be .*deep pGNN.*, not mlp"):
         plap.fit(DATA, models=("pgnn", "mlp"))
     with pytest.raises(plap.InputError, match="model must be one of"):
         plap.fit(DATA, models=("pgnn", "deep"))

@@ -45,7 +45,7 @@ def test_weights_of_classes_leave_honest_probabilities_and_the_predictions() -> 
     generator = torch.Generator().manual_seed(2)
     odds = torch.randn(8000, generator=generator) - 3
     y = (torch.rand(8000, generator=generator) < odds.sigmoid()).long()
-    task = Multiclass.of_width(2).learned(y, "balanced")
+    task = Multiclass(("0", "1")).learned(y, "balanced")
     assert task.class_weights is not None
     raised = (odds + np.log(task.class_weights[1] / task.class_weights[0])).sigmoid()
     said = torch.stack([1 - raised, raised], 1)
@@ -105,6 +105,13 @@ def test_the_data_choose_the_metric_unless_the_user_does() -> None:
     task, notes = choose_task(data, parts, FitSettings())
     assert task.metric.name == "average_precision"
     assert "so average precision decides; --metric accuracy changes that" in notes[0]
+    assert "--class-weight none changes that" in notes[1]
+    assert isinstance(task, Multiclass)
+    assert task.class_weights is not None
+    plain, notes = choose_task(data, parts, FitSettings(class_weight=None))
+    assert isinstance(plain, Multiclass)
+    assert plain.class_weights is None
+    assert len(notes) == 1
     task, notes = choose_task(data, parts, FitSettings(metric="accuracy"))
     assert (task.metric.name, notes) == ("accuracy", ())
     with pytest.raises(InputError, match="metric 'r2' is not one of those for multiclass data"):
@@ -160,8 +167,9 @@ def test_a_fit_of_numbers(tmp_path: Path) -> None:
     saved = result.predictions.frame()
     np.testing.assert_allclose(frame["predicted"], saved["predicted"], rtol=1e-4)
     test = saved.filter(saved["role"] == "test")
-    inside = ((test["known"] >= test["lower"]) & (test["known"] <= test["upper"])).mean()
-    assert inside > 0.75
+    known, lower, upper = (test[name].to_numpy() for name in ("known", "lower", "upper"))
+    inside = (known >= lower) & (known <= upper)
+    assert inside.mean() > 0.75
     assert set(agreement(result.predictions, data)) == {"known", "r2"}
 
 

@@ -6,6 +6,9 @@ and ``plap report`` do not wait for what ``plap fit`` needs.
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -66,10 +69,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; a user's mistake ends in one sentence on stderr and exit code 2."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = next((word for word in given if not word.startswith("-")), None)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows a question mark
     try:
-        application(wanted)(given)
+        try:
+            application(wanted)(given)
+        finally:
+            sys.stdout.flush()
     except InputError as error:
         print(f"plap: {error}", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG):
+            raise
+        print(f"plap: the output cannot be written ({error.strerror})", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not flushed there
         sys.exit(2)
 
 

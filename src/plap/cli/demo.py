@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plap.cli.fit import check_place, run
+from plap.cli.interruption import interruptible
 from plap.cli.shared import JsonOption, OutOption, QuietOption
 from plap.data import csbm, perturb_edges, split
 from plap.fitting import FitSettings
@@ -24,4 +25,5 @@ def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet:
     settings = FitSettings(
         budget=6000, seeds=4, max_epochs=300, patience=100, rivals=("mlp", "gcn", "labels")
     )
-    run(data, split(data, seed=7), settings, out, as_json=as_json, quiet=quiet)
+    with interruptible():
+        run(data, split(data, seed=7), settings, out, as_json=as_json, quiet=quiet)

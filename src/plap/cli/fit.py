@@ -5,30 +5,49 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, TextIO
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from plap.cli.shared import GraphArgument, JsonOption, NodesOption, OutOption, QuietOption, RootOption
+from plap.cli.interruption import INTERRUPTED, interruptible
+from plap.cli.progress import open_log, show_progress, write_log
+from plap.cli.shared import (
+    BadRowsOption,
+    CategoricalOption,
+    GraphArgument,
+    IdOption,
+    IgnoreOption,
+    JsonOption,
+    LabelOption,
+    NodesOption,
+    OutOption,
+    QuietOption,
+    RawOption,
+    RootOption,
+    SourceOption,
+    TargetOption,
+    TaskOption,
+    UnknownOption,
+    WeightOption,
+)
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
 from plap.data.splits import Split
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting import FitResult, FitSettings, PieceSettings, check_learnable, choose_split
 from plap.fitting import fit as fit_graph
 from plap.fitting.artifacts import check_writable, estimate_size, load_metrics
 from plap.fitting.pieces import first_checkpoint, remove_checkpoints
-from plap.fitting.search import Announce
 from plap.fitting.settings import MODEL
 from plap.reporting.terminal import show_fit
 from plap.training.pieces import Ranks, join_ranks
 from plap.training.pieces.distributed import world_size
 from plap.training.pieces.evaluation import check_place_of_evaluation
+
+SPLIT_KINDS = ("stratified", "chien", "paper", "public", "graphs")
 
 
 def fit(
@@ -38,10 +57,24 @@ def fit(
     root: RootOption = None,
     split: Annotated[
         str | None,
-        typer.Option(help="stratified, chien, paper, public; or graphs, for a folder of graph folders."),
+        typer.Option(
+            help="stratified, chien, paper, public; graphs, for a folder of graph folders; or the column of "
+            "the nodes that says train, val and test."
+        ),
     ] = None,
     preset: Annotated[str | None, typer.Option(help="dense (60/20/20) or sparse (2.5/2.5/95).")] = None,
     index: Annotated[int, typer.Option(help="Number of the public split, counted from 0.")] = 0,
+    node_id: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    ignore: IgnoreOption = None,
+    categorical: CategoricalOption = None,
+    raw_features: RawOption = False,
+    unknown: UnknownOption = None,
+    task: TaskOption = None,
+    on_bad_rows: BadRowsOption = "error",
     seed: Annotated[int, typer.Option(help="Random seed for the split, the search and training.")] = 0,
     p: Annotated[float | None, typer.Option(help="Keep p at this value.")] = None,
     mu: Annotated[float | None, typer.Option(help="Keep μ at this value.")] = None,
@@ -80,8 +113,8 @@ def fit(
         typer.Option(help="What the search, early stopping and the headline go by, such as roc_auc or mae."),
     ] = None,
     class_weight: Annotated[
-        str | None, typer.Option(help="balanced: all classes count the same in the training loss.")
-    ] = None,
+        str, typer.Option(help="balanced: all classes count the same in the training loss; none; or auto.")
+    ] = "auto",
     conformal: Annotated[
         float | None, typer.Option(help="Add prediction sets (or intervals) of this coverage, such as 0.9.")
     ] = None,
@@ -106,10 +139,15 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume from the checkpoints (training in parts only).")
     ] = False,
+    log: Annotated[Path | None, typer.Option(help="Append progress and the finding to this file.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find, train and judge a model for a graph with some labels."""
+    """Find, train and judge a model for a graph with some labels.
+
+    Ctrl-C or SIGTERM ends the search and keeps the best model so far. Exit codes: 0 complete, 2 bad input,
+    3 interrupted with a result, 4 interrupted without one.
+    """
     pieces = _piece_settings(
         parts, parts_per_batch, graphs_per_batch, pieces_per_step, evaluation, device, checkpoint_every,
         resume, {"--budget": budget, "--memory-budget": memory_budget},
@@ -119,31 +157,46 @@ def fit(
         fixed={name: value for name, value in given.items() if value is not None},
         models=tuple(name.strip() for name in models.split(",")),
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
-        hidden=hidden, pieces=pieces, metric=metric, class_weight=class_weight, conformal=conformal,
+        hidden=hidden, pieces=pieces, metric=metric,
+        class_weight=None if class_weight == "none" else class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, seed=seed,
         stop_by=stop_by, stopping=stopping,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
 
-    def load() -> tuple[GraphData, Split]:
-        data = open_graph(graph, nodes=nodes, root=root)
-        check_learnable(data)
-        return data, choose_split(data, split, preset=preset, seed=seed, index=index)
+    rule = split if split in SPLIT_KINDS else None
+    tables = TableOptions(
+        id=node_id, label=label, source=source, target=target, weight=weight,
+        split=None if split is None or rule else split, ignore=ignore or (), categorical=categorical or (),
+        raw_features=raw_features, unknown=unknown, index=index, encode=False,
+        task=task, on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
+    )  # fmt: skip
 
-    if pieces is None:
-        check_place(out)
-        run(*load(), settings, out, as_json=as_json, quiet=quiet)
-        return
-    with join_ranks(pieces.device) as ranks:
-        if ranks.first:
+    def load() -> tuple[GraphData, Split]:
+        data = open_graph(graph, tables, nodes=nodes, root=root)
+        check_learnable(data)
+        if tables.split is not None and data.splits is None:
+            raise InputError(
+                f"--split must be one of {', '.join(SPLIT_KINDS)}, or a column of the table of nodes, "
+                f"not {split!r}"
+            )
+        return data, choose_split(data, rule, preset=preset, seed=seed, index=index)
+
+    with interruptible():
+        if pieces is None:
             check_place(out)
-        run(*load(), settings, out, as_json=as_json, quiet=quiet, ranks=ranks)
+            run(*load(), settings, out, as_json=as_json, quiet=quiet, log=log)
+            return
+        with join_ranks(pieces.device) as ranks:
+            if ranks.first:
+                check_place(out)
+            run(*load(), settings, out, as_json=as_json, quiet=quiet, ranks=ranks, log=log)
 
 
 def run(
     data: GraphData, split: Split, settings: FitSettings, out: Path,
-    *, as_json: bool, quiet: bool, ranks: Ranks | None = None,
+    *, as_json: bool, quiet: bool, ranks: Ranks | None = None, log: Path | None = None,
 ) -> None:  # fmt: skip
     """Fit; the first of the processes shows progress, writes, and says what was found."""
     first = ranks is None or ranks.first
@@ -153,20 +206,30 @@ def run(
         resume = settings.pieces is not None and settings.pieces.resume
         if resume and not first_checkpoint(checkpoints, settings).exists():
             print(f"plap: no checkpoint in {checkpoints}, so training begins anew", file=sys.stderr)
-    with progress_bars(quiet=quiet or as_json or not first) as announce:
+    with (
+        open_log(log if first else None) as stream,
+        show_progress(quiet=quiet or as_json or not first, log=stream) as announce,
+    ):
+        if stream is not None:
+            write_log(stream, f"fit of {data.name} into {out}")
         result = fit_graph(
             data, split, settings=settings, announce=announce, ranks=ranks,
             checkpoints=None if settings.pieces is None else checkpoints,
         )  # fmt: skip
+        if first:
+            _conclude(result, out, as_json=as_json, log=stream)
     if first:
-        _conclude(result, out, as_json=as_json)
         if settings.pieces is not None and not result.interrupted:
             remove_checkpoints(checkpoints)
+        if result.interrupted:
+            raise typer.Exit(INTERRUPTED)
 
 
-def _conclude(result: FitResult, out: Path, *, as_json: bool) -> None:
+def _conclude(result: FitResult, out: Path, *, as_json: bool, log: TextIO | None) -> None:
     """Write what was found, and say it."""
     written = result.save(out)
+    if log is not None:
+        write_log(log, result.content.finding)
     if as_json:
         print(json.dumps(load_metrics(written), indent=1))
     else:
@@ -191,28 +254,6 @@ def check_place(out: Path, data: GraphData | None = None, settings: FitSettings 
         weights = settings.members * (data.x.shape[1] + data.num_classes) * settings.hidden
         size = estimate_size(data.graph.num_nodes, data.num_classes, weights)
     check_writable(out, size=size)
-
-
-@contextmanager
-def progress_bars(*, quiet: bool) -> Iterator[Announce | None]:
-    """One progress bar per method on stderr, with the time left."""
-    if quiet:
-        yield None
-        return
-    columns = (TextColumn("{task.description:<18}"), BarColumn(), TextColumn("{task.fields[best]}"))
-    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True)) as bars:
-
-        def announce(name: str) -> Any:
-            for earlier in bars.tasks:
-                bars.update(earlier.id, completed=1.0)
-            task = bars.add_task(name, total=1.0, best="")
-
-            def report(state: Any) -> None:
-                bars.update(task, completed=state.done, best=f"validation {state.best_score:.1%}")
-
-            return report
-
-        yield announce
 
 
 def _piece_settings(

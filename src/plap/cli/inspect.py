@@ -9,9 +9,27 @@ from typing import Annotated
 import typer
 
 from plap.cli.inspect_model import inspect_model, is_model
-from plap.cli.shared import JsonOption, NodesOption, RootOption, check_writable, write_atomically
+from plap.cli.shared import (
+    BadRowsOption,
+    CategoricalOption,
+    IdOption,
+    IgnoreOption,
+    JsonOption,
+    LabelOption,
+    NodesOption,
+    RawOption,
+    RootOption,
+    SourceOption,
+    TargetOption,
+    TaskOption,
+    UnknownOption,
+    WeightOption,
+    check_writable,
+    write_atomically,
+)
 from plap.data.inspection import inspect_graph
 from plap.data.resolve import open_graph
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.reporting.terminal import show_graph
 
@@ -27,6 +45,17 @@ def inspect(
     ],
     nodes: NodesOption = None,
     root: RootOption = None,
+    node_id: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    ignore: IgnoreOption = None,
+    categorical: CategoricalOption = None,
+    raw_features: RawOption = False,
+    unknown: UnknownOption = None,
+    task: TaskOption = None,
+    on_bad_rows: BadRowsOption = "error",
     as_json: JsonOption = False,
     png: Annotated[Path | None, typer.Option(help="Draw the distributions into this file.")] = None,
     of: Annotated[
@@ -52,7 +81,12 @@ def inspect(
     for flag, value in (("--graph", of), ("--edges-out", edges_out), ("--nodes-out", nodes_out)):
         if value is not None:
             raise InputError(f"{flag} goes with a folder that plap fit wrote, and {graph} is none")
-    found = inspect_graph(open_graph(graph, nodes=nodes, root=root))
+    tables = TableOptions(
+        id=node_id, label=label, source=source, target=target, weight=weight, ignore=ignore or (),
+        categorical=categorical or (), raw_features=raw_features, unknown=unknown,
+        task=task, on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
+    )  # fmt: skip
+    found = inspect_graph(open_graph(graph, tables, nodes=nodes, root=root))
     if png is not None:
         from plap.reporting.inspection_pictures import graph_picture  # noqa: PLC0415
 

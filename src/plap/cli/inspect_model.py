@@ -13,8 +13,10 @@ import torch
 from plap.cli.shared import check_writable, write_atomically
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_metrics, load_model
+from plap.fitting.prediction import as_fitted
 from plap.insight import load_members
 from plap.insight.learned import Learned, what_was_learned
 from plap.reporting.terminal import show_learned
@@ -49,7 +51,7 @@ def inspect_model(
         raise InputError(
             f"{out} holds a model of several labels per node; only one class per node can be inspected"
         )
-    data = _open(out, graph, nodes=nodes, root=root)
+    data = _open(out, file, graph, nodes=nodes, root=root)
     learned = _learned(out, file, data)
     for (flag, path), table in zip(tables.items(), (learned.edges, learned.nodes), strict=True):
         if path is not None:
@@ -72,20 +74,22 @@ def check_table(path: Path, flag: str) -> None:
     check_writable(path, flag)
 
 
-def _open(out: Path, graph: str | None, *, nodes: Path | None, root: Path | None) -> GraphData:
+def _open(
+    out: Path, file: SavedModel, graph: str | None, *, nodes: Path | None, root: Path | None
+) -> GraphData:
     """The graph that was named, or the one that the model was fitted on if its name alone can bring it."""
+    asked = TableOptions(raw_features=file.columns is None, keep_labels=False, encode=False)
+    tables = asked.following(file.table)
     if graph is not None:
-        return open_graph(graph, nodes=nodes, root=root)
+        return as_fitted(file, open_graph(graph, tables, nodes=nodes, root=root))
     name = str(load_metrics(out).get("graph", ""))
     try:
-        return open_graph(name, root=root)
+        return as_fitted(file, open_graph(name, tables, root=root))
     except InputError as error:
         raise InputError(f"{out} was fitted on {name!r}: say with --graph where that is ({error})") from None
 
 
 def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
-
-    file.check_features(data.x.shape[1], data.feature_names)
     config = RunConfig.from_dict(dict(file.config))
     classes = [str(name) for name in file.classes]
     members = load_members(config, file.states, data.x.shape[1], len(classes))

@@ -6,16 +6,38 @@ import json
 import sys
 from io import BytesIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from plap.cli.shared import GraphArgument, NodesOption, RootOption, check_writable, write_atomically
+from plap.cli.shared import (
+    BadRowsOption,
+    GraphArgument,
+    IdOption,
+    LabelOption,
+    NodesOption,
+    RootOption,
+    SourceOption,
+    TargetOption,
+    UnknownOption,
+    WeightOption,
+    check_writable,
+    write_atomically,
+)
 from plap.data.dataset import GraphData
 from plap.data.resolve import open_graph
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel, load_model
-from plap.fitting.prediction import agreement, predict_nodes
+from plap.fitting.prediction import (
+    agreement,
+    as_fitted,
+    drift_of,
+    fitted_nodes,
+    like,
+    mark_new,
+    predict_nodes,
+)
 from plap.reporting.number_text import shown
 
 
@@ -27,6 +49,16 @@ def predict(
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="File for the predictions, .csv or .parquet.")
     ] = None,
+    node_id: IdOption = None,
+    label: LabelOption = None,
+    source: SourceOption = None,
+    target: TargetOption = None,
+    weight: WeightOption = None,
+    unknown: UnknownOption = None,
+    on_bad_rows: BadRowsOption = "error",
+    only_new: Annotated[
+        bool, typer.Option("--only-new", help="Only nodes that the model was not fitted on.")
+    ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
@@ -35,17 +67,27 @@ def predict(
         _check_suffix(out)
         check_writable(out, "--out")
     file = load_model(model)
-    data = open_graph(graph, nodes=nodes, root=root)
-    table = predict_nodes(file, data, device=device)
+    tables = TableOptions(
+        id=node_id, label=label, source=source, target=target, weight=weight, unknown=unknown,
+        on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
+    )  # fmt: skip
+    data = as_fitted(file, open_graph(graph, like(file, tables), nodes=nodes, root=root))
+    table = mark_new(predict_nodes(file, data, device=device), fitted_nodes(model))
     summary = _summary(file, data, table)
+    if only_new:
+        table = table.only_new()
     if out is not None:
         write_atomically(out, _encoded(table, out.suffix), "--out")
     if as_json:
         print(json.dumps(summary, indent=1))
-    elif out is None:
-        sys.stdout.write(_encoded(table, ".csv").decode())
+        return
+    for sentence in summary["notes"]:
+        print(f"plap: {sentence}", file=sys.stderr)
+    if out is None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(_encoded(table, ".csv"))
     else:
-        print(" ".join(str(value) for value in (summary["sentence"], f"They are in {out}.")))
+        print(f"{summary['sentence']} They are in {out}.")
 
 
 def _check_suffix(out: Path) -> None:
@@ -53,11 +95,12 @@ def _check_suffix(out: Path) -> None:
         raise InputError(f"--out: {out} must end in .csv or .parquet")
 
 
-def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str, object]:
-    """How many nodes were labelled and, where the graph has labels itself, how far these agree."""
+def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str, Any]:
+    """How many nodes were labelled, how far their labels agree where they have any, and what drifted."""
     numbers = agreement(table, data)
     count, metric = data.graph.num_nodes, table.task.metric
-    sentence = f"Labelled {count} nodes."
+    new = None if table.new is None else int(table.new.sum())
+    sentence = f"Labelled {count} nodes" + (f", {new} of them new." if new else ".")
     if metric.name in numbers:
         value = shown(numbers[metric.name], metric.share)
         sentence += f" On {numbers['known']} nodes with known labels {metric.label} is {value}."
@@ -67,7 +110,15 @@ def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str,
     if numbers and data.graph.digest == file.graph_digest:
         numbers["same_graph"] = True
         sentence += " The model was fitted on this graph, so that says little."
-    return {"nodes": count, **numbers, "sentence": sentence}
+    moved = drift_of(file, data)
+    return {
+        "nodes": count,
+        "new": new,
+        **numbers,
+        "sentence": sentence,
+        "notes": [*data.notes, *moved.sentences],
+        "drift": moved.to_json(),
+    }
 
 
 def _encoded(table: Predictions, suffix: str) -> bytes:

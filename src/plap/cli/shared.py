@@ -25,6 +25,29 @@ RootOption = Annotated[
 OutOption = Annotated[
     Path, typer.Option("--out", "-o", help="Folder for the results; an earlier result is replaced.")
 ]
+IdOption = Annotated[str | None, typer.Option("--id", help="Column of the nodes' ids.")]
+LabelOption = Annotated[str | None, typer.Option(help="Column of the labels.")]
+SourceOption = Annotated[str | None, typer.Option(help="Column of the edges' first ends.")]
+TargetOption = Annotated[str | None, typer.Option(help="Column of the edges' second ends.")]
+WeightOption = Annotated[str | None, typer.Option(help="Column of the edges' weights.")]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option(help="Column of the nodes that is not used; may be given several times.")
+]
+CategoricalOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Column whose numbers are codes of categories; may be given several times."),
+]
+RawOption = Annotated[bool, typer.Option("--raw-features", help="Take numeric columns as they are.")]
+UnknownOption = Annotated[
+    str | None, typer.Option(help="Mark of an unknown label, besides an empty cell and -1.")
+]
+TaskOption = Annotated[
+    str | None,
+    typer.Option(help="Whether labels are classes or numbers (default: whichever they look like)."),
+]
+BadRowsOption = Annotated[
+    str, typer.Option(help="error: refuse a row that cannot be used; drop: drop it and say how many.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 

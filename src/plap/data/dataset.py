@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -17,6 +17,9 @@ from torch import Tensor
 from plap.data.tasks import Task
 from plap.graph import Graph
 from plap.sparse import scipy_from_tensor, select_rows
+
+if TYPE_CHECKING:
+    from plap.data.tables.node_columns import NodeColumns
 
 Features: TypeAlias = "Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix"
 
@@ -43,6 +46,13 @@ class FixedSplits:
     train: Tensor
     val: Tensor
     test: Tensor
+    preferred: bool = field(default=False, kw_only=True)
+    """Whether a fit uses them unless it is told otherwise."""
+
+    @property
+    def masks(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Training, validation and test."""
+        return self.train, self.val, self.test
 
 
 @dataclass(frozen=True)
@@ -76,6 +86,8 @@ class GraphData:
     graph_of_node: Tensor | None = None
     """int64 [N]: which of several disjoint graphs a node belongs to (PPI); None: there is only one."""
     provenance: Provenance = field(default_factory=lambda: Provenance("unknown"))
+    columns: NodeColumns | None = None
+    """The raw columns that ``x`` is made of, where it is; see :mod:`plap.data.tables.node_columns`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", Task.of(self.y, self.class_names).class_names)
@@ -100,7 +112,8 @@ class GraphData:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was changed on the way in, one sentence each: by the loader, and by building the graph."""
-        return tuple(dict.fromkeys((*self.provenance.notes, *edge_changes(self.graph))))
+        of_columns = () if self.columns is None else self.columns.notes
+        return tuple(dict.fromkeys((*self.provenance.notes, *of_columns, *edge_changes(self.graph))))
 
 
 def edge_changes(graph: Graph) -> tuple[str, ...]:
@@ -180,11 +193,12 @@ def _restrict(data: GraphData, nodes: Tensor) -> GraphData:
         directed_edge_index=None if data.directed_edge_index is None else inside(data.directed_edge_index),
         graph_of_node=None if data.graph_of_node is None else data.graph_of_node[nodes],
         provenance=Provenance(data.provenance.source, data.provenance.files, (*data.provenance.notes, note)),
+        columns=None if data.columns is None else data.columns.take(nodes.numpy()),
     )
 
 
 def _rows(splits: FixedSplits, nodes: Tensor) -> FixedSplits:
-    return FixedSplits(splits.train[nodes], splits.val[nodes], splits.test[nodes])
+    return replace(splits, train=splits.train[nodes], val=splits.val[nodes], test=splits.test[nodes])
 
 
 def features_digest(features: Features) -> str:

@@ -72,6 +72,8 @@ class Inspection:
     verdict: str
     changes: tuple[str, ...]
     """What was symmetrised, dropped, merged or made up."""
+    columns: list[dict[str, Any]]
+    """The data dictionary: what each column of a table became, and why; empty for other data."""
 
     def to_json(self) -> dict[str, Any]:
         """Return only what JSON has: no NaN, no infinity."""
@@ -89,6 +91,7 @@ def inspect_graph(data: GraphData) -> Inspection:
     (200, {'0': 100, '1': 100})
     """
     graph = data.graph
+    dictionary = None if data.columns is None else data.columns.dictionary
     entries = np.diff(graph.indptr.numpy())
     component_sizes = np.bincount(components(graph))
     measures = _homophily(data)
@@ -112,6 +115,7 @@ def inspect_graph(data: GraphData) -> Inspection:
         homophily=measures,
         verdict=_NUMBERS if data.task.numeric else _verdict(measures),
         changes=data.notes,
+        columns=[] if dictionary is None else dictionary.to_json(),
     )
 
 

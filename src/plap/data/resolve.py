@@ -4,19 +4,48 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from plap.data.benchmarks.loading import load
 from plap.data.dataset import GraphData
 from plap.data.tables.collections import is_collection, load_collection
+from plap.data.tables.in_memory import read_tables
 from plap.data.tables.loading import load_folder, load_tables
 from plap.data.tables.npz import load_npz
+from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import SUFFIXES
 from plap.errors import InputError
 
 PathLike = str | os.PathLike[str]
 
 
-def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | None = None) -> GraphData:
+def as_graph_data(source: Any, options: TableOptions | None = None) -> GraphData:
+    """What :func:`plap.fit` takes as data: a GraphData as it is, and everything else read.
+
+    Parameters
+    ----------
+    source : GraphData, str, path, (nodes, edges), NetworkX graph or PyG Data
+        Text and paths as :func:`open_graph` has them; tables and graphs as :func:`plap.read_tables`.
+    options : TableOptions, optional
+        How tables are read.
+    """
+    if isinstance(source, GraphData):
+        return source
+    if isinstance(source, str | os.PathLike):
+        return open_graph(os.fspath(source), options)
+    given = {} if options is None else vars(options)
+    if isinstance(source, tuple) and len(source) == 2:
+        return read_tables(*source, **given)
+    return read_tables(source, **given)
+
+
+def open_graph(
+    graph: str,
+    options: TableOptions | None = None,
+    *,
+    nodes: PathLike | None = None,
+    root: PathLike | None = None,
+) -> GraphData:
     """Load a folder, an ``.npz``, a table of edges, or a benchmark by name; what exists as a path is a path.
 
     A folder of such folders is a collection of graphs, see :func:`plap.data.tables.load_collection`.
@@ -24,6 +53,8 @@ def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | No
     Parameters
     ----------
     graph : str
+    options : TableOptions, optional
+        How tables are read.
     nodes : path, optional
         Table of nodes, if ``graph`` is a table of edges.
     root : path, optional
@@ -34,11 +65,11 @@ def open_graph(graph: str, *, nodes: PathLike | None = None, root: PathLike | No
     if nodes is not None and not is_table:
         raise InputError(f"--nodes goes with a file of edges, and {graph} is none")
     if path.is_dir():
-        return load_collection(path) if is_collection(path) else load_folder(path)
+        return load_collection(path, options) if is_collection(path) else load_folder(path, options)
     if is_table:
-        return load_tables(path, nodes)
+        return load_tables(path, nodes, options)
     if path.suffix.lower() == ".npz":
-        return load_npz(path)
+        return load_npz(path, options)
     if path.exists():
         raise InputError(
             f"{graph}: a graph is a folder, an .npz, or a table that ends in {', '.join(SUFFIXES)}"

@@ -148,9 +148,7 @@ def _public(data: GraphData | Tensor, index: int) -> Split:
     count = data.splits.train.shape[1]
     if isinstance(index, bool) or not isinstance(index, int | np.integer) or not 0 <= index < count:
         raise InputError(f"{data.name} has the public splits 0 to {count - 1}, not {index!r}")
-    train, val, test = (
-        mask[:, int(index)] & data.known for mask in (data.splits.train, data.splits.val, data.splits.test)
-    )
+    train, val, test = (mask[:, int(index)] & data.known for mask in data.splits.masks)
     return _checked(Split("public", train, val, test, index=int(index)))
 
 

@@ -28,7 +28,8 @@ _RANKING = {
     "balanced_accuracy": "balanced",
     "macro_f1": "f1",
 }
-"""Metrics for which a threshold is chosen, and what the threshold maximises."""
+"""Metrics that ask for a rare class: a threshold is chosen, with the best F1 or balanced accuracy, and
+classes of imbalanced data are weighted unless the settings say otherwise."""
 
 
 def choose_task(data: GraphData, split: Split, settings: FitSettings) -> tuple[Task, tuple[str, ...]]:
@@ -38,8 +39,14 @@ def choose_task(data: GraphData, split: Split, settings: FitSettings) -> tuple[T
     if isinstance(task, Regression):
         task = replace(task, loss=settings.loss)
     name, why = (settings.metric, "") if settings.metric else task.default_metric(labels)
-    task = task.with_metric(name).learned(labels, settings.class_weight)
-    return task, (why,) if why else ()
+    remarks: tuple[str, ...] = (why,) if why else ()
+    weight = settings.class_weight
+    if weight == "auto":
+        weight = None
+        if isinstance(task, Multiclass) and name in _RANKING and task.is_imbalanced(labels):
+            weight = "balanced"
+            remarks += ("All classes count the same in the training loss; --class-weight none changes that.",)
+    return task.with_metric(name).learned(labels, weight), remarks
 
 
 def settle(

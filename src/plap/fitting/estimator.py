@@ -387,12 +387,14 @@ class PGNNRegressor(RegressorMixin, _NodeEstimator):  # type: ignore[misc]
 
     def predict(self, graph: Graph | None = None, X: Any = None) -> NDArray[np.float64]:
         """The number of every node of ``fit``, or of another graph with the same features, [N]."""
-        return self.task_.decode(self._outputs(graph, X)).double().numpy()
+        said = self._outputs(graph, X)
+        return self.task_.decode(said).double().numpy()
 
     def predict_interval(self, graph: Graph | None = None, X: Any = None) -> NDArray[np.float64]:
         """Lower and upper ends [N, 2] between which 90 % of the numbers set aside lay."""
+        said = self._outputs(graph, X)
         assert isinstance(self.task_, Regression)
-        ends = self.task_.intervals(self._outputs(graph, X))
+        ends = self.task_.intervals(said)
         assert ends is not None
         return torch.stack(ends, 1).double().numpy()
 

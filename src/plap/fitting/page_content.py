@@ -11,15 +11,20 @@ from torch import Tensor
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.search import searched_values
+from plap.insight.column_importance import column_importance
 from plap.insight.edge_trust import can_be_judged, edge_trust
 from plap.insight.members import members_of
+from plap.insight.neighbour_help import neighbour_help
 from plap.models import find_model
 from plap.reporting.fit_content import (
     ClassRow,
+    ColumnRow,
     ConfusionMatrix,
     DatasetFacts,
     EdgeRow,
     FitReport,
+    NeighbourFacts,
+    NeighbourRow,
     NodeRow,
     Score,
     TrainingRun,
@@ -30,6 +35,8 @@ from plap.reporting.fit_content import (
 _ROWS = 20
 MOST_JUDGED = 100_000
 """Edges beyond which as many are drawn at random and judged."""
+_MOST_SHUFFLED = 20_000_000
+"""Numbers that may go through the model to measure columns and neighbours: a few seconds."""
 _MEMBERS_OF_SAMPLE = 1
 """Members of the ensemble that judge the edges of a sample."""
 
@@ -70,6 +77,8 @@ def page_content(comparison: Comparison) -> FitReport:
         uncertain_nodes=_uncertain(comparison) if single else (),
         doubted_edges=_doubted(comparison) if single or task.numeric else (),
         judged_edges=MOST_JUDGED if data.graph.num_edges > MOST_JUDGED else None,
+        columns=_columns(comparison),
+        neighbours=_neighbours(comparison) if single else None,
         chosen=searched_values(fitted.config) | {"hidden": fitted.config.value("hidden")},
         provenance={
             "source": data.provenance.source,
@@ -144,6 +153,67 @@ def _trials(comparison: Comparison) -> list[TrialRow]:
         config = searched_values(trial.config)
         rows.append(TrialRow(config, sign * trial.val_score, trial.epochs, config == chosen))
     return rows
+
+
+def _columns(comparison: Comparison) -> list[ColumnRow]:
+    """The data dictionary, and the importance of each column where it can be measured in a few seconds."""
+    data = comparison.data
+    if data.columns is None or data.columns.dictionary is None:
+        return []
+    lost = _importance(comparison)
+    rows = [
+        ColumnRow(
+            entry.name,
+            str(entry.kind),
+            len(entry.features),
+            entry.missing,
+            entry.sentence.removeprefix(f"{entry.name}: "),
+            lost.get(entry.name),
+        )
+        for entry in data.columns.dictionary
+    ]
+    return sorted(rows, key=lambda row: (row.importance is None, -(row.importance or 0.0)))
+
+
+def _importance(comparison: Comparison) -> dict[str, float]:
+    data, transform = comparison.data, comparison.data.columns and comparison.data.columns.transform
+    if not transform or not transform.columns or comparison.interrupted:
+        return {}
+    work = len(transform.columns) * (data.graph.num_entries + data.x.shape[0] * data.x.shape[1])
+    if work > _MOST_SHUFFLED:
+        return {}
+    members = members_of(comparison.fitted.ensemble.runs, data.x.shape[1], comparison.task.num_outputs)
+    return column_importance(
+        members[:_MEMBERS_OF_SAMPLE],
+        data.x,
+        data.graph,
+        transform.groups,
+        comparison.task,
+        data.y,
+        comparison.split.test,
+        seed=comparison.settings.seed,
+    )
+
+
+def _neighbours(comparison: Comparison) -> NeighbourFacts | None:
+    """What the neighbours do to held-out nodes, where the model can be evaluated twice in a few seconds."""
+    data, test = comparison.data, comparison.split.test
+    if comparison.interrupted or data.graph.num_entries + data.x.shape[0] * data.x.shape[1] > _MOST_SHUFFLED:
+        return None
+    members = members_of(comparison.fitted.ensemble.runs, data.x.shape[1], comparison.task.num_outputs)
+    found = neighbour_help(members[:_MEMBERS_OF_SAMPLE], data.x, data.graph, data.y)
+    order = torch.where(test, found.gain.abs(), -1.0).argsort(descending=True)[: min(_ROWS, int(test.sum()))]
+    rows = [
+        NeighbourRow(
+            str(data.node_ids[node]),
+            data.class_names[int(found.label[node])],
+            float(found.with_edges[node]),
+            float(found.without_edges[node]),
+        )
+        for node in order.tolist()
+    ]
+    helped, harmed = int((found.helped & test).sum()), int((found.harmed & test).sum())
+    return NeighbourFacts(int(test.sum()), helped, harmed, rows)
 
 
 def _uncertain(comparison: Comparison) -> list[NodeRow]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from contextlib import ExitStack
@@ -13,10 +12,11 @@ from typing import Any
 from torch import Tensor
 
 from plap.data.dataset import GraphData
-from plap.data.resolve import open_graph
+from plap.data.resolve import as_graph_data
 from plap.data.splits import Split
 from plap.data.splits import split as split_nodes
 from plap.data.tables.collections import split_graphs
+from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.comparison import Method
@@ -32,7 +32,7 @@ from plap.training.pieces import Ranks, join_ranks
 
 
 def fit(
-    data: GraphData | str | os.PathLike[str],
+    data: Any,
     split: Split | None = None,
     *,
     settings: FitSettings | None = None,
@@ -52,8 +52,9 @@ def fit(
 
     Parameters
     ----------
-    data : GraphData, or what ``plap fit`` takes as GRAPH
-        A graph, its features and labels; or the name of a benchmark, or a path.
+    data : GraphData; what ``plap fit`` takes as GRAPH; (nodes, edges); or a NetworkX graph or PyG Data
+        A graph, its features and labels; the name of a benchmark or a path; or tables and graphs in memory.
+        Where a column is not called what :func:`plap.read_tables` expects, call that first.
     split : Split, optional
         By default 60/20/20, stratified; the graphs of a collection are split as wholes.
     settings : FitSettings, optional
@@ -85,10 +86,10 @@ def fit(
         raise InputError(f"give settings or {next(iter(options))}, not both")
     settings = settings or FitSettings(**options)
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
-    if not isinstance(data, GraphData):
-        data = open_graph(os.fspath(data))
+    data = as_graph_data(data, TableOptions(encode=False))
     check_learnable(data)
     split = split or choose_split(data, seed=settings.seed)
+    data = encoded(data, split.train)
     task, remarks = choose_task(data, split, settings)
     if settings.pieces is None:
         train = _OnWholeGraph(data, split, settings, task)
@@ -103,7 +104,9 @@ def fit(
 def choose_split(
     data: GraphData, kind: str | None = None, *, preset: str | None = None, seed: int = 0, index: int = 0
 ) -> Split:
-    """The split of this kind; by default the graphs of a collection are split as wholes.
+    """The split of this kind; by default the one that the data prefers, or else a random one.
+
+    The graphs of a collection are split as wholes, unless a file says how.
 
     Parameters
     ----------
@@ -114,11 +117,22 @@ def choose_split(
     """
     if kind is None and data.graph_of_node is not None:
         kind = "graphs" if data.splits is None else "public"
+    if kind is None and data.splits is not None and data.splits.preferred and preset is None:
+        kind = "public"
     if kind == "graphs":
         if preset is not None:
             raise InputError("--preset is for a split of nodes, but here whole graphs are split")
         return split_graphs(data, seed)
     return split_nodes(data, kind or "stratified", preset=preset, seed=seed, index=index)
+
+
+def encoded(data: GraphData, train: Tensor) -> GraphData:
+    """``data`` with the features that its raw columns, if it has any, become on the training nodes."""
+    if data.columns is None:
+        return data
+    from plap.data.tables.node_columns import encode_columns  # noqa: PLC0415  (Polars is slow to import)
+
+    return encode_columns(data, train)
 
 
 def check_learnable(data: GraphData) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import polars
 import torch
 from torch import Tensor
 
+from plap.data.columns import ColumnDrift
 from plap.data.dataset import GraphData
+from plap.data.resolve import as_graph_data
+from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
+from plap.data.tables.node_columns import apply_columns
+from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel
@@ -31,7 +40,7 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
     data : GraphData
     device : {"auto", "cpu", "cuda", "cuda:N"}
     """
-    model.check_features(data.x.shape[1], data.feature_names)
+    data = as_fitted(model, data)
     config = RunConfig.from_dict(dict(model.config))
     if set(config.to_dict()) - set(model.config) - _ADDED_LATER:
         raise InputError(f"{model.path}: model.json does not have the whole configuration")
@@ -44,6 +53,102 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
         ["unlabelled"] * data.graph.num_nodes,
         None if known is None else known.numpy(),
     )
+
+
+def read_like(model: SavedModel, source: Any, options: TableOptions | None = None) -> GraphData:
+    """What :func:`plap.fit` takes as data, its tables read as those that the model was fitted on.
+
+    Labels are not needed: one that cannot be used is unknown.
+    """
+    return as_fitted(model, as_graph_data(source, like(model, options or TableOptions())))
+
+
+def like(model: SavedModel, options: TableOptions) -> TableOptions:
+    """How to read tables for a prediction: as those of the fit, where ``options`` does not say otherwise."""
+    asked = replace(options, raw_features=model.columns is None, keep_labels=False, encode=False)
+    return asked.following(model.table)
+
+
+def as_fitted(model: SavedModel, data: GraphData) -> GraphData:
+    """``data`` with the features that the model was fitted with, made of its raw columns where that is so.
+
+    Columns are found by name in any order; a column that the model needs and ``data`` lacks is refused.
+    """
+    if model.columns is not None:
+        if data.columns is None:
+            raise InputError(
+                f"the model was fitted on the columns of a table, and {data.name} has a matrix of features"
+            )
+        if data.columns.transform is not model.columns:
+            data = apply_columns(data, model.columns)
+    elif model.feature_names == STRUCTURAL_NAMES and data.feature_names != STRUCTURAL_NAMES:
+        data = replace(data, x=structural_features(data.graph), feature_names=STRUCTURAL_NAMES, columns=None)
+    elif data.columns is not None and data.columns.transform is None:
+        raise InputError(f"the model was fitted on raw features: read {data.name} with raw_features=True")
+    model.check_features(data.x.shape[1], data.feature_names)
+    return data
+
+
+@dataclass(frozen=True)
+class Drift:
+    """How far the columns and the edges of a graph are from those that a model was fitted on."""
+
+    columns: tuple[ColumnDrift, ...]
+    neighbours_before: float | None
+    """Mean number of neighbours of a node in the graph of the fit."""
+    neighbours_now: float
+
+    @property
+    def edges_moved(self) -> bool:
+        """Whether nodes have more than half as many neighbours again, or fewer by that factor."""
+        before = self.neighbours_before
+        if before is None or not before:
+            return False
+        return not 1 / _NOTABLE_RATIO <= self.neighbours_now / before <= _NOTABLE_RATIO
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What moved, one sentence each."""
+        said = [f"Drift in the column {column.sentence}." for column in self.columns if column.notable]
+        if self.edges_moved:
+            said.append(
+                f"Drift in the edges: a node has {self.neighbours_now:.3g} neighbours on average, "
+                f"{self.neighbours_before:.3g} in the graph of the fit."
+            )
+        return tuple(said)
+
+    def to_json(self) -> dict[str, Any]:
+        """All numbers."""
+        return {
+            "columns": [column.to_json() for column in self.columns],
+            "neighbours_before": self.neighbours_before,
+            "neighbours_now": self.neighbours_now,
+        }
+
+
+_NOTABLE_RATIO = 1.5
+
+
+def drift_of(model: SavedModel, data: GraphData) -> Drift:
+    """How far ``data`` is from what the model was fitted on."""
+    columns = () if data.columns is None or data.columns.transform is None else tuple(data.columns.drift())
+    nodes = max(data.graph.num_nodes, 1)
+    return Drift(columns, model.mean_neighbours, 2 * data.graph.num_edges / nodes)
+
+
+def fitted_nodes(out: Path | str) -> set[str] | None:
+    """Names of the nodes that a folder's model was fitted on; None where its predictions are gone."""
+    try:
+        return set(polars.read_parquet(Path(out) / "predictions.parquet", columns=["node"])["node"].cast(str))
+    except (OSError, polars.exceptions.PolarsError):
+        return None
+
+
+def mark_new(table: Predictions, known: set[str] | None) -> Predictions:
+    """The predictions with a mark for nodes that are not among ``known``."""
+    if known is None:
+        return table
+    return replace(table, new=np.array([str(node) not in known for node in table.node_ids], dtype=np.bool_))
 
 
 def agreement(table: Predictions, data: GraphData) -> dict[str, Any]:

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 
 from plap.atomic_file import write_atomic
-from plap.data.dataset import GraphData, features_digest
+from plap.data.dataset import features_digest
 from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison
 from plap.fitting.page_content import page_content
-from plap.fitting.prediction import predict_nodes
+from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values
 from plap.fitting.task_content import task_sections
 from plap.reporting.fit_content import FitReport
@@ -50,12 +50,16 @@ class FitResult(Comparison):
             feature_names=data.feature_names,
             graph_digest=data.graph.digest,
             features_digest=features_digest(data.x),
+            columns=None if data.columns is None else data.columns.transform,
+            mean_neighbours=2 * data.graph.num_edges / max(data.graph.num_nodes, 1),
+            table={} if data.columns is None else data.columns.options.stored(),
         )
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
         """Numbers for a program to read; what ``metrics.json`` holds."""
         data, split, fitted = self.data, self.split, self.fitted
+        dictionary = None if data.columns is None else data.columns.dictionary
         return {
             "graph": data.name,
             "task": data.task.name,
@@ -65,6 +69,7 @@ class FitResult(Comparison):
             "edges": data.graph.num_edges,
             "files": data.provenance.files,
             "notes": self.notes,
+            "columns": None if dictionary is None else dictionary.to_json(),
             "split": {
                 "kind": split.kind,
                 "seed": split.seed,
@@ -109,9 +114,12 @@ class FitResult(Comparison):
             "versions": current_versions(),
         }
 
-    def predict(self, data: GraphData, *, device: str = "cpu") -> Predictions:
-        """Predictions for another graph with the same features; the model need not have seen it."""
-        return predict_nodes(self.saved_model, data, device=device)
+    def predict(self, data: Any, *, device: str = "cpu") -> Predictions:
+        """Predictions for another graph with the same columns, in any order; the model need not have seen it.
+
+        ``data`` may be all that :func:`plap.fit` takes.
+        """
+        return predict_nodes(self.saved_model, read_like(self.saved_model, data), device=device)
 
     def save(self, folder: Path | str) -> Path:
         """Write what ``plap fit`` writes, whole or not at all; an earlier result in ``folder`` is replaced.

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from plap.data.tasks import Task
+from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.fitting.settings import MODEL, FitSettings
 from plap.graph import Graph
@@ -24,6 +24,7 @@ from plap.training import (
     train_ensemble,
     tune,
 )
+from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
 
 Announce = Callable[[str], ProgressCallback | None]
@@ -35,6 +36,10 @@ _SEARCH = 0.8
 
 class NothingTrainedError(InputError):
     """There is no model: training was stopped, or it diverged, before it got anywhere."""
+
+
+class StoppedTooEarlyError(NothingTrainedError):
+    """Ctrl-C came before there was a model."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +90,9 @@ def fit_model(
             progress=_part(progress, 0.0, _SEARCH),
         )  # fmt: skip
         config, trials, interrupted = found.best, found.trials, found.interrupted
+        if interrupted:  # whoever interrupts does not wait for another training
+            task = training_task(y, [split], graph.num_nodes, num_classes, task)
+            return checked(Fitted(found.best_run.config, trials, combine([found.best_run], task), True))
     report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
         graph, x, y, split, config, settings.members,
@@ -98,7 +106,7 @@ def checked(fitted: Fitted) -> Fitted:
     """Refuse a model of which no epoch came to anything."""
     if all(run.best_epoch == 0 for run in fitted.ensemble.runs):
         if fitted.interrupted:
-            raise NothingTrainedError("training was stopped before its first epoch, so there is no model")
+            raise StoppedTooEarlyError("training was stopped before its first epoch, so there is no model")
         raise NothingTrainedError(
             f"training with a learning rate of {fitted.config.lr:g} diverges at once, try a smaller one"
         )

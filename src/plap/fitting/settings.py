@@ -60,8 +60,9 @@ class FitSettings:
     """What the search, early stopping and the headline go by, see :data:`plap.data.METRICS`. None: accuracy;
     where a class has 80 % of the labels, balanced accuracy, or average precision if one of two classes has
     less than 10 %; micro-F1 for several labels per node; R² for numbers."""
-    class_weight: ClassWeight = None
-    """Of classes in the training loss: "balanced" makes all classes count the same; or weights by name."""
+    class_weight: ClassWeight = "auto"
+    """Of classes in the training loss: "balanced" makes all classes count the same; None; or weights by name.
+    "auto": balanced where a class has 80 % of the labels, unless the metric is accuracy or log loss."""
     loss: Loss = "huber"
     """For numbers."""
     conformal: float | None = None

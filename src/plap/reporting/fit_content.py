@@ -125,6 +125,43 @@ class EdgeRow:
 
 
 @dataclass(frozen=True)
+class ColumnRow:
+    """One column of the table of nodes: what it became, and how much the model relies on it."""
+
+    name: str
+    kind: str
+    features: int
+    missing: int
+    sentence: str
+    """What it became and why."""
+    importance: float | None = None
+    """By how much the metric falls when the column is shuffled; None where that was not measured."""
+
+
+@dataclass(frozen=True)
+class NeighbourFacts:
+    """What the neighbours do to the held-out nodes."""
+
+    judged: int
+    helped: int
+    """Nodes that are classified correctly only because of their neighbours."""
+    harmed: int
+    """Nodes that are classified wrongly only because of them."""
+    rows: Sequence[NeighbourRow]
+    """The nodes whose neighbours matter most."""
+
+
+@dataclass(frozen=True)
+class NeighbourRow:
+    """A held-out node and the probability of its true class."""
+
+    node: str
+    known: str
+    with_neighbours: float
+    without: float
+
+
+@dataclass(frozen=True)
 class FitReport:
     """The whole report; a part that is empty is left out."""
 
@@ -144,6 +181,8 @@ class FitReport:
     trials: Sequence[TrialRow] = ()
     uncertain_nodes: Sequence[NodeRow] = ()
     doubted_edges: Sequence[EdgeRow] = ()
+    columns: Sequence[ColumnRow] = ()
+    neighbours: NeighbourFacts | None = None
     judged_edges: int | None = None
     """How many edges were drawn and judged; None: all were."""
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)

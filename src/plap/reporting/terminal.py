@@ -79,6 +79,8 @@ def show_graph(found: Inspection, console: Console | None = None) -> None:
     console.print(Text.assemble((found.name, "bold"), f"  {found.source}"))
     console.print(_graph_facts(found))
     console.print(_homophily(found))
+    if found.columns:
+        console.print(_columns(found.columns))
     print_line(console, found.verdict, style="bold")
     for change in found.changes:
         print_line(console, f"· {change}")
@@ -106,6 +108,19 @@ def _graph_facts(found: Inspection) -> RichTable:
     for name, value in rows.items():
         table.add_row(name, Text(value))
     return table
+
+
+def _columns(entries: Sequence[Mapping[str, Any]]) -> RichTable:
+    """The data dictionary."""
+    return text_table(
+        ("column", "features", "what it became"),
+        (
+            (entry["name"], f"{entry['width']:,}", entry["sentence"].removeprefix(f"{entry['name']}: "))
+            for entry in entries
+        ),
+        title="Columns",
+        left=("column", "what it became"),
+    )
 
 
 def _quantiles(values: Distribution | None, form: str) -> str:

@@ -133,6 +133,8 @@ class TuneResult:
 
     best: RunConfig
     trials: tuple[Trial, ...]
+    best_run: RunResult
+    """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
     interrupted: bool = False
 
     @property
@@ -212,12 +214,14 @@ def tune(
     space_of = _draw(spaces, rungs[0].configs, seed)
     alive = list(space_of)
     trials: list[Trial] = []
+    best_run: RunResult | None = None
     options = {"task": task, "dtype": dtype, "memory_budget": memory_budget}
     for number, rung in enumerate(rungs):
         runs = [_shortened(config, rung, k) for config in alive[: rung.configs] for k in range(rung.seeds)]
         report = _part(progress, number, len(rungs))
         results = train_runs(graph, x, y, runs, split, progress=report, **options)  # type: ignore[arg-type]
         trials += [_trial(result, number) for result in results]
+        best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
         ranked = _ranked(alive[: rung.configs], results, rung.seeds)
         if number + 1 < len(rungs):
             ranked = _best_of_each_first(ranked, space_of, rungs[number + 1].configs)
@@ -225,8 +229,13 @@ def tune(
         if not interrupted or number == 0:
             alive = ranked
         if interrupted:
-            return TuneResult(alive[0], tuple(trials), interrupted=True)
-    return TuneResult(alive[0], tuple(trials))
+            return TuneResult(alive[0], tuple(trials), best_run, interrupted=True)
+    assert best_run is not None
+    return TuneResult(alive[0], tuple(trials), best_run)
+
+
+def _merit(result: RunResult) -> tuple[bool, float, float]:
+    return result.best_epoch > 0, result.val_score, -result.val_loss
 
 
 def _auto_budget(graph: Graph, x: Features) -> int:

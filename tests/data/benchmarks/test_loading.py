@@ -56,7 +56,11 @@ class TestTinyFiles:
         assert data.y.bincount().tolist() == [260, 260]
         assert data.graph.num_edges == 519
         assert data.splits is not None
-        assert [int(mask.sum()) for mask in vars(data.splits).values()] == [4, 500, 10]
+        assert [int(mask.sum()) for mask in data.splits.masks] == [
+            4,
+            500,
+            10,
+        ]
         # Row i has one entry, i % 6: the test rows are stored in another order and must be put back.
         assert data.x.to_dense().argmax(1).tolist() == [i % 6 for i in range(520)]
 
@@ -117,7 +121,7 @@ class TestTinyFiles:
         assert data.directed_edge_index is not None
         assert data.directed_edge_index.T.tolist() == [[0, 1], [2, 1]]
         assert data.splits is not None
-        assert [mask.flatten().tolist().index(True) for mask in vars(data.splits).values()] == [2, 0, 1]
+        assert [mask.flatten().tolist().index(True) for mask in data.splits.masks] == [2, 0, 1]
 
 
 class TestNames:

@@ -11,10 +11,13 @@ import pytest
 
 from plap.cli import main
 from plap.data.tables.collections import is_collection, load_collection, split_graphs
+from plap.data.tables.options import TableOptions
 from plap.data.tasks import Multilabel
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.training import RunConfig, build_module
+
+RAW = TableOptions(raw_features=True)
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_collection_is_a_disjoint_union(folder: Path) -> None:
     assert is_collection(folder)
     assert not is_collection(folder / "a")
-    data = load_collection(folder)
+    data = load_collection(folder, RAW)
     assert data.class_names == ("x", "y", "z")
     assert data.y.tolist() == [0, 1, 0, 1, 1, 1, 0, 0, 2, -1, -1, -1]
     assert data.graph_of_node is not None
@@ -77,7 +80,6 @@ def test_a_table_says_which_graph_is_for_what(folder: Path) -> None:
             "id,label,age\n0,x,1\n1,y,1\n2,y,1\n",
             r"b: there is no feature 'size'",
         ),
-        ("b/nodes.csv", "id,label,size,age\n0,x,1,1\n1,y,1,1\n2,y,1,1\n", "b: .* but in another order"),
         (
             "b/nodes.csv",
             "id,label,age,size,w\n0,x,1,1,1\n1,y,1,1,1\n2,y,1,1,1\n",
@@ -103,6 +105,20 @@ def test_graphs_that_do_not_go_together_are_refused(folder: Path, file: str, tex
     (folder / file).write_text(text)
     with pytest.raises(InputError, match=problem):
         load_collection(folder)
+
+
+def test_columns_may_be_in_another_order_but_raw_features_may_not(folder: Path) -> None:
+    (folder / "b" / "nodes.csv").write_text("id,label,size,age\n0,x,1,1\n1,y,1,1\n2,y,1,1\n")
+    assert load_collection(folder).x.shape[0] == 12
+    with pytest.raises(InputError, match=r"b: .* but in another order"):
+        load_collection(folder, RAW)
+
+
+def test_a_bad_cell_is_named_by_its_own_file(folder: Path) -> None:
+    rows = "".join(f"{k},x,{k},1\n" for k in range(3, 40))
+    (folder / "b" / "nodes.csv").write_text(f"id,label,age,size\n0,x,1,1\n1,y,2,1\n2,y,old,1\n{rows}")
+    with pytest.raises(InputError, match=r"b/nodes.csv, line 4, column 'age': 'old'"):
+        load_collection(folder, TableOptions(numeric=["age"]))
 
 
 def test_too_few_graphs_with_labels(folder: Path) -> None:
@@ -131,7 +147,7 @@ def test_a_node_without_any_of_several_labels_is_unknown(tmp_path: Path) -> None
     place.mkdir(parents=True)
     (place / "edges.csv").write_text("source,target\n0,1\n1,2\n")
     (place / "nodes.csv").write_text("id,Label:a,label:b c,age\n0,1,0,1\n1,,,1\n2,0,1,1\n")
-    data = load_collection(tmp_path / "all")
+    data = load_collection(tmp_path / "all", RAW)
     assert data.class_names == ("a", "b c")
     assert data.y[[0, 2]].tolist() == [[1, 0], [0, 1]]
     assert bool(data.y[1].isnan().all())
@@ -154,7 +170,7 @@ TURNED = "id,label:rich,age,label:cat\n0,0,1,1\n1,,2,\n"
 
 def test_several_labels_go_together_by_name(tmp_path: Path) -> None:
     empty = "id,label,age\n0,,1\n1,,2\n"
-    data = load_collection(several(tmp_path, a=UNKNOWN, b=KNOWN, c=TURNED, d=empty))
+    data = load_collection(several(tmp_path, a=UNKNOWN, b=KNOWN, c=TURNED, d=empty), RAW)
     assert data.class_names == ("cat", "rich")
     assert data.y[2:5].tolist() == [[1, 0], [0, 1], [1, 0]]
     assert bool(data.y[[0, 1, 5, 6, 7]].isnan().all())

@@ -16,6 +16,9 @@ from plap import Graph, InputError
 from plap.data import load_folder, load_tables
 from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
 from plap.data.tables.columns import Numbering, distinct
+from plap.data.tables.options import TableOptions
+
+RAW = TableOptions(raw_features=True)
 
 EDGES = pl.DataFrame(
     {"source": ["ann", "bob", "cy"], "target": ["bob", "cy", "cy"], "weight": [2.0, 0.5, 1.0]},
@@ -47,7 +50,7 @@ def write(frame: pl.DataFrame, path: Path) -> Path:
 def test_every_format_gives_the_same_graph(tmp_path: Path, edges: str, nodes: str) -> None:
     write(EDGES, tmp_path / f"edges.{edges}")
     write(NODES, tmp_path / f"nodes.{nodes}")
-    data = load_folder(tmp_path)
+    data = load_folder(tmp_path, RAW)
     expected = Graph.from_edges([(3, 1), (1, 0), (0, 0)], np.array([2.0, 0.5, 1.0], dtype=np.float32), 5)
     assert data.graph.digest == expected.digest
     assert data.node_ids == ("cy", "bob", "dee", "ann", "eve")
@@ -185,7 +188,7 @@ def test_vector_column_of_parquet(tmp_path: Path, kind: pl.DataType) -> None:
     vectors = pl.Series("embedding", [[1, 2], [3, 4]], dtype=kind)
     pl.DataFrame({"id": [0, 1], "embedding": vectors}).write_parquet(tmp_path / "nodes.parquet")
     pl.DataFrame({"source": [0], "target": [1]}).write_parquet(tmp_path / "edges.parquet")
-    data = load_folder(tmp_path)
+    data = load_folder(tmp_path, RAW)
     assert data.x.tolist() == [[1, 2], [3, 4]]
     assert data.feature_names == ("embedding[0]", "embedding[1]")
 
@@ -194,7 +197,7 @@ def test_vector_column_of_parquet(tmp_path: Path, kind: pl.DataType) -> None:
 def test_vector_column_of_text(tmp_path: Path, cells: str) -> None:
     first, second = cells.split("|")
     nodes = text(tmp_path / "nodes.tsv", f"id\tfeatures\na\t{first}\nb\t{second}\n")
-    data = load_tables(text(tmp_path / "edges.csv", "source,target\na,b\n"), nodes)
+    data = load_tables(text(tmp_path / "edges.csv", "source,target\na,b\n"), nodes, RAW)
     assert data.x.tolist() == [[1, 2.5], [-3, 4]]
 
 
@@ -203,7 +206,7 @@ def test_sparse_features_are_kept_sparse(tmp_path: Path) -> None:
         ((pl.col("id") == k) * 1.0).alias(f"word{k}") for k in range(40)
     )
     nodes = write(frame, tmp_path / "nodes.csv")
-    data = load_tables(text(tmp_path / "edges.csv", "source,target\n0,1\n"), nodes)
+    data = load_tables(text(tmp_path / "edges.csv", "source,target\n0,1\n"), nodes, RAW)
     assert data.x.layout == torch.sparse_csr
     assert torch.equal(data.x.to_dense(), torch.eye(40))
 

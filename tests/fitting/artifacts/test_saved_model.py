@@ -112,7 +112,7 @@ def _header(**changes: Any) -> bytes:
         (b'{"format": "other"}', "not written by plap"),
         (b"no JSON", "not JSON"),
         (_header(format_version=99), "format version 99"),
-        (json.dumps({"format": "plap-model", "format_version": 2}).encode(), "'config' is missing"),
+        (json.dumps({"format": "plap-model", "format_version": 3}).encode(), "'config' is missing"),
         (_header(num_features="5"), "'num_features' holds str"),
     ],
 )

@@ -6,7 +6,7 @@ from plap.data.columns.drift import ColumnDrift, drift
 from plap.data.columns.infer import infer_columns
 from plap.data.columns.reading import CellError
 from plap.data.columns.split_columns import SplitColumns, find_split
-from plap.data.columns.transform import Applied, ColumnTransform, Note
+from plap.data.columns.transform import Applied, ColumnTransform, Note, OnBad
 
 __all__ = [
     "Applied",
@@ -19,6 +19,7 @@ __all__ = [
     "DictionaryEntry",
     "Kind",
     "Note",
+    "OnBad",
     "Role",
     "SplitColumns",
     "drift",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import scipy.sparse
 import torch
@@ -10,6 +12,9 @@ from torch import Tensor
 from plap.data.dataset import GraphData, Provenance
 from plap.graph import Graph, Symmetrize
 from plap.sparse import compact
+
+if TYPE_CHECKING:
+    from plap.data.tables.node_columns import NodeColumns
 
 
 def assemble(
@@ -27,9 +32,12 @@ def assemble(
     node_ids: tuple[str, ...] | tuple[int, ...] = (),
     notes: tuple[str, ...] = (),
     symmetrize: Symmetrize = "max",
+    columns: NodeColumns | None = None,
 ) -> GraphData:
-    """Build the graph, make features up if there are none, and note that."""
+    """Build the graph, make features up if there are neither any nor raw columns, and note that."""
     graph = Graph.from_edge_index(edge_index, weight, num_nodes, symmetrize=symmetrize)
+    if columns is not None:
+        x, feature_names = torch.zeros(num_nodes, 0), ()
     if x is None:
         x, feature_names = structural_features(graph), STRUCTURAL_NAMES
         notes = (
@@ -45,6 +53,7 @@ def assemble(
         node_ids=node_ids,
         feature_names=feature_names,
         provenance=Provenance(source, files, notes),
+        columns=columns,
     )
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
+import polars as pl
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.data.dataset import FixedSplits, GraphData, Provenance
@@ -16,7 +19,9 @@ from plap.data.labels import Names, encode_labels
 from plap.data.sampling import generator
 from plap.data.splits import Split
 from plap.data.tables.loading import load_folder, only_table
-from plap.data.tables.table_file import find_column, open_table
+from plap.data.tables.node_columns import NodeColumns, encode_columns
+from plap.data.tables.options import TableOptions
+from plap.data.tables.table_file import Table, find_column, open_table
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.sparse import compact
@@ -34,12 +39,12 @@ def is_collection(path: PathLike) -> bool:
     return only_table(folder, "edges") is None and bool(_graph_folders(folder))
 
 
-def load_collection(path: PathLike) -> GraphData:
+def load_collection(path: PathLike, options: TableOptions | None = None) -> GraphData:
     r"""Load a folder of graph folders as one graph of several components.
 
-    Each is read by :func:`plap.data.load_folder`; all must have the same features in the same order, and
-    either one class a node or several labels, which go together by their names. A graph may be without any
-    labels. A node is called ``graph/node``.
+    Each is read by :func:`plap.data.load_folder`; all must have the same columns, and either one class per
+    node or several labels, which go together by their names. A graph may be without any labels. A node is
+    called ``graph/node``.
 
     ``split.csv`` (or ``.tsv``, ``.parquet``) beside the folders says which graphs are for what, in the
     columns ``graph`` and ``split`` (``train``, ``val``, ``test``; empty or absent: for none), once each.
@@ -66,15 +71,16 @@ def load_collection(path: PathLike) -> GraphData:
     folders = _graph_folders(folder)
     if not folders:
         raise InputError(f"{folder}: there is no folder with a graph in it")
-    graphs = [load_folder(each, lone_classes=True) for each in folders]
+    options = options or TableOptions()
+    graphs = [load_folder(each, replace(options, encode=False), lone_classes=True) for each in folders]
     for each, data in zip(folders[1:], graphs[1:], strict=True):
-        _check_features(folders[0], graphs[0].feature_names or (), each, data.feature_names or ())
+        _check_features(folders[0], graphs[0], each, data)
     sizes = torch.tensor([data.graph.num_nodes for data in graphs])
     graph_of_node = torch.repeat_interleave(torch.arange(len(graphs)), sizes)
     y, class_names = _merged_labels(folders, graphs)
     names = [each.name for each in folders]
     ids = [f"{name}/{node}" for name, data in zip(names, graphs, strict=True) for node in data.node_ids]
-    return GraphData(
+    data = GraphData(
         name=folder.resolve().name,
         graph=_union([data.graph for data in graphs]),
         x=compact(torch.cat([data.x.to_dense() for data in graphs])),
@@ -85,7 +91,9 @@ def load_collection(path: PathLike) -> GraphData:
         splits=_read_split(folder, names, graph_of_node),
         graph_of_node=graph_of_node,
         provenance=_provenance(folder, names, graphs),
+        columns=_merged_columns(graphs),
     )
+    return encode_columns(data, torch.ones(len(ids), dtype=torch.bool)) if options.encode else data
 
 
 def split_graphs(data: GraphData, seed: int = 0) -> Split:
@@ -118,15 +126,57 @@ def _graph_folders(folder: Path) -> list[Path]:
     return [entry for entry in seen if only_table(entry, "edges") is not None]
 
 
-def _check_features(first: Path, mine: Names, other: Path, others: Names) -> None:
-    missing = _missing(first, mine, other, others)
+def _check_features(first: Path, mine: GraphData, other: Path, others: GraphData) -> None:
+    """Refuse a graph with other columns or features than the first one has."""
+    expected, found = _column_names(mine), _column_names(others)
+    missing = _missing(first, expected, other, found)
     if missing is not None:
         raise InputError(
             f"{missing.lacks}: there is no feature {missing.name!r}, which {missing.has} has; "
             "all graphs must have the same"
         )
-    if mine != others:
+    if mine.columns is None and expected != found:
         raise InputError(f"{other}: the features are those of {first}, but in another order")
+
+
+def _column_names(data: GraphData) -> Names:
+    return data.feature_names or () if data.columns is None else tuple(data.columns.frame.columns)
+
+
+def _merged_columns(graphs: Sequence[GraphData]) -> NodeColumns | None:
+    """The raw columns of all graphs, one under another; a cell is named by the file of its own graph."""
+    each = [data.columns for data in graphs if data.columns is not None]
+    if not each:
+        return None
+    names = each[0].frame.columns
+    frame = pl.concat([columns.frame.select(names) for columns in each], how="vertical_relaxed")
+    tables = JoinedTables([columns.table for columns in each], [columns.rows for columns in each])
+    return replace(each[0], frame=frame, table=tables, rows=np.arange(frame.height))
+
+
+class JoinedTables:
+    """Tables one under another: whoever names a row is told its place in the table that it came from."""
+
+    def __init__(self, tables: Sequence[Table], rows: Sequence[NDArray[np.intp]]) -> None:
+        self._tables, self._rows = tables, rows
+        self._ends = np.cumsum([len(each) for each in rows])
+        self.path, self.columns = tables[0].path, tables[0].columns
+        self.height = int(self._ends[-1])
+        self.notes: list[str] = []
+
+    def column(self, name: str) -> pl.Series:
+        """Return one column of all tables."""
+        return pl.concat([table.column(name) for table in self._tables], how="vertical_relaxed")
+
+    def head(self, name: str, rows: int) -> pl.Series:
+        """Return the first cells of a column."""
+        return self._tables[0].head(name, rows)
+
+    def fail(self, row: int, column: str, problem: str) -> NoReturn:
+        """Raise an ``InputError`` that names the file that the row is from."""
+        number = int(np.searchsorted(self._ends, row, side="right"))
+        start = 0 if number == 0 else int(self._ends[number - 1])
+        self._tables[number].fail(int(self._rows[number][row - start]), column, problem)
 
 
 class _Missing(NamedTuple):

@@ -9,29 +9,44 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from plap.data.tables.bad_rows import BadRows
 from plap.data.tables.table_file import Table
 
 _SLICE = 1 << 24
 
 
-def read_identifiers(table: Table, column: str) -> pl.Series:
+def read_identifiers(table: Table, column: str, bad: BadRows, *, distinct_ids: bool = True) -> pl.Series:
     """Return a column of ids as Int64 if every one is an integer written as Python would, else as text.
 
-    ``007`` is text, and so stays apart from ``7``.
+    ``007`` is text, and so stays apart from ``7``. A row without an id is bad, and where ids must be
+    distinct, so is one whose id an earlier row has; the ids of such rows are null or of no use.
     """
     ids = table.column(column)
+    if ids.dtype.is_float():
+        whole = ids.cast(pl.Int64, strict=False)
+        if whole.null_count() == ids.null_count() and bool((whole == ids).fill_null(True).all()):
+            ids = whole
     if ids.null_count():
-        table.fail(int(ids.is_null().arg_max() or 0), column, "the id of a node is missing")
+        bad.keep(ids.is_not_null().to_numpy(), column, lambda row: "the id of a node is missing")
+    if not ids.dtype.is_integer() and ids.dtype not in (pl.String, pl.Null):
+        table.fail(0, column, f"ids must be text or whole numbers, not {ids.dtype}")
+    ids = _integers_or_text(ids)
+    if distinct_ids and ids.n_unique() < ids.len():
+        first = (ids.is_first_distinct() | ids.is_null()).to_numpy()
+        bad.keep(first, column, lambda row: f"the id {ids[row]!r} is there twice")
+    return ids
+
+
+def _integers_or_text(ids: pl.Series) -> pl.Series:
     if ids.dtype.is_integer():
         number = ids.cast(pl.Int64, strict=False)
-        return ids.cast(pl.String) if number.null_count() else number
-    if ids.dtype != pl.String:
-        table.fail(0, column, f"ids must be text or whole numbers, not {ids.dtype}")
+        return ids.cast(pl.String) if number.null_count() > ids.null_count() else number
     # One look at the first spares names such as user17 the whole column.
-    if ids.len() and ids.head(1).cast(pl.Int64, strict=False).null_count():
+    first = ids.drop_nulls().head(1)
+    if first.cast(pl.Int64, strict=False).null_count():
         return ids
     number = ids.cast(pl.Int64, strict=False)
-    if number.null_count() or not (number.cast(pl.String) == ids).all():
+    if number.null_count() > ids.null_count() or not (number.cast(pl.String) == ids).fill_null(True).all():
         return ids
     return number
 
@@ -158,6 +173,13 @@ def is_vector(column: pl.Series) -> bool:
     return (
         column.dtype == pl.String and column.name.strip().lower() in VECTOR_NAMES and not is_numeric(column)
     )
+
+
+def finite_numbers(column: pl.Series) -> NDArray[np.bool_]:
+    """Where a column holds a number that float32 can hold."""
+    values = _to_single(column.cast(pl.Float64, strict=False).to_numpy())
+    finite: NDArray[np.bool_] = np.isfinite(values)
+    return finite
 
 
 def numbers(table: Table, column: pl.Series) -> NDArray[np.float32]:

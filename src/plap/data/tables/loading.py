@@ -4,22 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from plap.data.dataset import GraphData
+from plap.data.columns import SplitColumns
+from plap.data.dataset import FixedSplits, GraphData
+from plap.data.splits import hold_out
 from plap.data.tables.assembly import assemble
+from plap.data.tables.node_columns import encode_columns
 from plap.data.tables.nodes_and_edges import read_edges, read_nodes
-from plap.data.tables.table_file import SUFFIXES, open_table
+from plap.data.tables.options import TableOptions
+from plap.data.tables.table_file import SUFFIXES, Table, open_table
 from plap.errors import InputError
 from plap.graph import Symmetrize
 
 PathLike = str | os.PathLike[str]
+_HELD_OUT = 0.2
 
 
-def load_folder(path: PathLike, *, symmetrize: Symmetrize = "max", lone_classes: bool = False) -> GraphData:
+def load_folder(
+    path: PathLike,
+    options: TableOptions | None = None,
+    *,
+    symmetrize: Symmetrize = "max",
+    lone_classes: bool = False,
+) -> GraphData:
     """Load a folder that holds ``edges`` and, optionally, ``nodes``; see :func:`load_tables`.
 
     Each may end in ``.csv``, ``.csv.gz``, ``.tsv``, ``.tsv.gz`` or ``.parquet``; two files of one name are
@@ -34,14 +46,15 @@ def load_folder(path: PathLike, *, symmetrize: Symmetrize = "max", lone_classes:
     if edges is None:
         raise InputError(f"{folder}: the folder has no edges{' or edges'.join(SUFFIXES)}")
     return load_tables(
-        edges, only_table(folder, "nodes"), name=folder.resolve().name, symmetrize=symmetrize,
+        edges, only_table(folder, "nodes"), options, name=folder.resolve().name, symmetrize=symmetrize,
         lone_classes=lone_classes,
     )  # fmt: skip
 
 
 def load_tables(
-    edges: PathLike,
-    nodes: PathLike | None = None,
+    edges: PathLike | Table,
+    nodes: PathLike | Table | None = None,
+    options: TableOptions | None = None,
     *,
     name: str | None = None,
     symmetrize: Symmetrize = "max",
@@ -57,10 +70,13 @@ def load_tables(
         several of these are present the first named here counts. Other columns are not read.
     nodes : path, optional
         Columns ``id`` (``node``, ``node_id``), optionally ``label`` (``class``; empty: unknown) or, for
-        several labels a node, ``label:a``, ``label:b`` and so on of 0 and 1, and features: the remaining
-        numeric columns, or one column of vectors (a Parquet list, or a text column
-        named ``features``, ``x``, ``vector`` or ``embedding``). Nodes without edges stay. Without this file
-        the nodes are what the edges name, in ascending order.
+        several labels per node, ``label:a``, ``label:b`` and so on of 0 and 1, and optionally a split
+        (``split`` of train, val and test, or masks such as ``train_mask``). The remaining columns become
+        features: numbers, categories, dates, text, vectors; see :mod:`plap.data.columns`. Nodes without
+        edges stay. Without this table the nodes are what the edges name, in ascending order.
+    options : TableOptions, optional
+        Which column is what, and how its cells are read. ``TableOptions(raw_features=True)`` takes the
+        numeric columns as they are.
     name : str, optional
         What the graph is called; the name of the file of edges if not given.
     symmetrize : {"max", "mean", "sum", "error"}
@@ -83,17 +99,22 @@ def load_tables(
     >>> _ = (folder / "edges.csv").write_text("source,target\nann,bob\nbob,cy\n")
     >>> _ = (folder / "nodes.csv").write_text("id,label,age\nann,a,30\nbob,,40\ncy,a,50\n")
     >>> data = load_folder(folder)
-    >>> data.graph, data.y.tolist(), data.x.tolist()
-    (Graph(3 nodes, 2 edges, unweighted, made undirected), [0, -1, 0], [[30.0], [40.0], [50.0]])
+    >>> data.graph, data.y.tolist(), data.feature_names
+    (Graph(3 nodes, 2 edges, unweighted, made undirected), [0, -1, 0], ('age',))
+    >>> load_folder(folder, TableOptions(raw_features=True)).x.tolist()
+    [[30.0], [40.0], [50.0]]
     """
+    options = options or TableOptions()
     edge_table = open_table(edges)
     node_table = None if nodes is None else open_table(nodes)
-    found = None if node_table is None else read_nodes(node_table, lone_classes=lone_classes)
-    read = read_edges(edge_table, None if found is None else found.ids, nodes)
-    paths = [edge_table.path] + ([] if node_table is None else [node_table.path])
+    found = None if node_table is None else read_nodes(node_table, options, lone_classes=lone_classes)
+    read = read_edges(
+        edge_table, None if found is None else found.ids, options, node_table and node_table.path
+    )
+    paths = [table.path for table in (edge_table, node_table) if table is not None and table.path.is_file()]
     ids = read.nodes.ids
     node_ids = () if read.nodes.is_trivial else tuple(ids.to_list())
-    return assemble(
+    data = assemble(
         name=name or edge_table.path.name.split(".")[0],
         source=str(edge_table.path),
         files={path.name: _sha256(path) for path in paths},
@@ -105,9 +126,28 @@ def load_tables(
         class_names=() if found is None else found.class_names,
         feature_names=None if found is None else found.feature_names,
         node_ids=node_ids,
-        notes=() if found is None else found.notes,
+        notes=(*(() if found is None else found.notes), *read.notes),
         symmetrize=symmetrize,
+        columns=None if found is None else found.columns,
     )
+    if found is not None and found.split is not None:
+        data = with_split(data, found.split)
+    return encode_columns(data, torch.ones(ids.len(), dtype=torch.bool)) if options.encode else data
+
+
+def with_split(data: GraphData, split: SplitColumns) -> GraphData:
+    """``data`` with the split that its table describes; parts that are missing are taken from training."""
+    train, val, test = (torch.from_numpy(mask) & data.known for mask in (split.train, split.val, split.test))
+    notes = list(data.provenance.notes)
+    for part, what in ((val, "validation"), (test, "test")):
+        if not bool(part.any()):
+            known = data.y.clone()
+            known[~train] = torch.nan if known.is_floating_point() else -1
+            sets = hold_out(known, _HELD_OUT, seed=0)
+            train, part[:] = sets.train, sets.val
+            notes.append(f"The split has no {what} nodes: a fifth of the training nodes is used for that.")
+    splits = FixedSplits(train[:, None], val[:, None], test[:, None], preferred=True)
+    return replace(data, splits=splits, provenance=replace(data.provenance, notes=tuple(notes)))
 
 
 def only_table(folder: Path, stem: str) -> Path | None:

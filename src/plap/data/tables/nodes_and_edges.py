@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, NoReturn
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from plap.checks import near_miss
+from plap.data.columns import CellError, Role, SplitColumns, find_split
 from plap.data.labels import encode_labels, is_integer, looks_numeric_target
+from plap.data.tables.bad_rows import BadRows
 from plap.data.tables.columns import (
     Numbering,
     distinct,
+    finite_numbers,
     is_numeric,
     is_vector,
     numbers,
@@ -20,20 +24,25 @@ from plap.data.tables.columns import (
     same_kind,
     vectors,
 )
-from plap.data.tables.table_file import Table, find_column, need_column
+from plap.data.tables.node_columns import NodeColumns
+from plap.data.tables.options import TableOptions
+from plap.data.tables.table_file import Table, find_column, need_column, shown_columns
 from plap.errors import InputError
 
 ID = ("id", "node", "node_id")
-LABEL = ("label", "class")
-LabelKind = Literal["classes", "numbers"]
-"""What a column of labels holds."""
+LABEL = ("label", "class", "target", "labels")
+SOURCE = ("source", "src", "from", "source_id", "src_id", "from_id", "node1", "node_1", "id1", "u", "sender")
+TARGET = ("target", "dst", "to", "target_id", "dst_id", "to_id", "node2", "node_2", "id2", "v", "receiver")
+WEIGHT = ("weight", "w")
+_USUAL = {"--id": 3, "--label": 2, "--source": 3, "--target": 3, "--weight": 2}
+"""How many of the names above need no note when they are taken for what they say."""
 SEVERAL = "label:"
 """What the names of columns begin with where a node may have several labels."""
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """What a table of nodes says; ``x`` is None if it has no features."""
+    """What a table of nodes says; ``x`` is None if it has no features, or if these are raw columns."""
 
     ids: pl.Series
     y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
@@ -41,66 +50,140 @@ class Nodes:
     x: NDArray[np.float32] | None
     feature_names: tuple[str, ...]
     notes: tuple[str, ...]
+    columns: NodeColumns | None = None
+    split: SplitColumns | None = None
 
 
-def read_nodes(table: Table, *, lone_classes: bool = False, task: LabelKind | None = None) -> Nodes:
-    """Read ids, labels (empty: unknown) and features from a table of nodes.
+def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = False) -> Nodes:
+    """Read ids, labels (empty: unknown), a split and features from a table of nodes.
 
-    The id is in the column ``id`` (or ``node``, ``node_id``), the label in ``label`` (or ``class``); of
-    several the first named here. Where a node may have several labels, each has a column of 0 and 1 of its
-    own, ``label:sports`` (all empty: unknown). Features are the remaining numeric columns, or one column of
-    vectors. A column of which most cells are text is left out, and a note says so. A class that only one
-    node has is refused, unless ``lone_classes`` says that others may have it elsewhere. Whether labels are
-    classes or numbers, ``task`` says; by default :func:`plap.data.labels.looks_numeric_target`.
+    The id is in the column ``id`` (or ``node``, ``node_id``), the label in ``label`` (or ``class``,
+    ``target``); of several the first named here. Where a node may have several labels, each has a column of
+    0 and 1 of its own, ``label:sports`` (all empty: unknown). The remaining columns become features, see
+    :mod:`plap.data.columns`; with ``options.raw_features`` the numeric ones, or one column of vectors, are
+    taken as they are, and a column of which most cells are text is left out with a note. A class that only
+    one node has is refused, unless ``lone_classes`` says that others may have it elsewhere. Whether labels
+    are classes or numbers, ``options.task`` says; by default :func:`plap.data.labels.looks_numeric_target`.
     """
     if table.height == 0:
         raise InputError(f"{table.path}: the table has no rows")
-    id_column = need_column(table, ID, "the id of a node")
-    ids = read_identifiers(table, id_column)
-    if ids.n_unique() < ids.len():
-        row = int((~ids.is_first_distinct()).arg_max() or 0)
-        table.fail(row, id_column, f"the id {ids[row]!r} is there twice")
-    label_column = find_column(table, LABEL)
+    bad = BadRows(table, drop=options.drops)
+    notes: list[str] = []
+    id_column = _role(table, options.id, ID, "--id", "the id of a node", notes)
+    assert id_column is not None
+    ids = read_identifiers(table, id_column, bad)
+    label_column = _role(table, options.label, LABEL, "--label", None, notes)
     several = [name for name in table.columns if name.strip().lower().startswith(SEVERAL)]
     if several and label_column is not None:
         raise InputError(
             f"{table.path}: labels are in {label_column!r} and in {several[0]!r}, and one must go"
         )
-    numeric = None if label_column is None else _read_numbers(table, label_column, task)
-    remarks: tuple[str, ...] = ()
+    numeric = None if label_column is None else _read_numbers(table, label_column, bad, options, notes)
     y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
     class_names: tuple[str, ...]
     if numeric is not None:
         y, class_names = numeric, ()
-        if task is None:
-            different = np.unique(y[~np.isnan(y)]).size
-            remarks = (
-                f"{table.path.name}: the column {label_column!r} holds {different} different numbers, so a "
-                "number is predicted for each node.",
-            )
     elif several:
         y, class_names = _read_several(table, several)
     else:
-        y, class_names = _read_labels(table, label_column, lone_classes)
-    rest = [name for name in table.columns if name not in (id_column, label_column, *several)]
-    x, feature_names, notes = _read_features(table, rest)
-    return Nodes(ids, y, class_names, x, feature_names, (*remarks, *notes))
+        y, class_names = _read_labels(table, label_column, bad, options, lone_classes, notes)
+    rows = np.flatnonzero(bad.kept)
+    if not rows.size:
+        raise InputError(f"{table.path}: no row is left, because all were dropped")
+    roles = {id_column: Role.ID} | dict.fromkeys(several, Role.LABEL)
+    if label_column is not None:
+        roles[label_column] = Role.LABEL
+    for name in options.ignore:
+        roles[_there(table, name, "--ignore")] = Role.IGNORED
+    for flag in ("categorical", "numeric", "text"):
+        for name in getattr(options, flag):
+            _there(table, name, f"--{flag}")
+    rest = [name for name in table.columns if name not in roles]
+    notes += bad.notes
+    if not bad.kept.all():
+        ids, y = ids.gather(rows), y[rows]
+    if options.raw_features:
+        x, feature_names, said = _read_features(table, rest)
+        x = x if x is None or bad.kept.all() else x[rows]
+        return Nodes(ids, y, class_names, x, feature_names, (*table.notes, *notes, *said))
+    frame = pl.DataFrame([table.column(name) for name in rest])
+    if not bad.kept.all():
+        frame = frame[rows]
+    try:
+        split = _split(table, frame, options)
+    except CellError as error:
+        table.fail(int(rows[error.row]), error.column, error.problem)
+    if split is not None:
+        roles |= dict.fromkeys(split.names, Role.SPLIT)
+        frame = frame.drop(*split.names)
+        notes.append(f"{table.path.name}: the split is taken from {_quoted(split.names)}.")
+    columns = NodeColumns(frame, roles, options, table, rows) if frame.width else None
+    said = (*table.notes, *notes)
+    return Nodes(ids, y, class_names, None, (), said, columns, split)
 
 
-def _read_numbers(table: Table, name: str, task: LabelKind | None) -> NDArray[np.float64] | None:
+def _role(
+    table: Table, given: str | None, names: tuple[str, ...], flag: str, what: str | None, notes: list[str]
+) -> str | None:
+    """The column with a role: as the user says, or by its name; a guess that is not obvious is noted."""
+    if given is not None:
+        return _there(table, given, flag)
+    column = find_column(table, names) if what is None else need_column(table, names, what, flag)
+    if column is not None and column.strip().lower() not in names[: _USUAL[flag]]:
+        said = f"the column {column!r} is taken for the {flag[2:]}; {flag} names another"
+        notes.append(f"{table.path.name}: {said}.")
+    return column
+
+
+def _there(table: Table, name: str, flag: str) -> str:
+    """A column that the user named."""
+    found = name if name in table.columns else find_column(table, (name.strip().lower(),))
+    if found is None:
+        raise InputError(
+            f"{table.path}: {flag} names the column {name!r}, which is not there"
+            f"{near_miss(name, table.columns)}; the columns are {shown_columns(table)}"
+        )
+    return found
+
+
+def _split(table: Table, frame: pl.DataFrame, options: TableOptions) -> SplitColumns | None:
+    if options.split is None:
+        return find_split(frame, index=options.index)
+    name = _there(table, options.split, "--split")
+    found = find_split(frame.select(pl.col(name).alias("split")), index=options.index)
+    if found is None:
+        raise InputError(f"{table.path}: --split names {name!r}, whose cells are not train, val and test")
+    return replace(found, names=(name,))
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _read_numbers(
+    table: Table, name: str, bad: BadRows, options: TableOptions, notes: list[str]
+) -> NDArray[np.float64] | None:
     """Labels that are numbers, NaN where unknown; None where they are classes."""
     column = table.column(name)
-    if task == "classes" or not (column.dtype.is_numeric() or column.dtype == pl.String):
+    if options.task == "classes" or not (column.dtype.is_numeric() or column.dtype == pl.String):
         return None
+    if options.unknown is not None and column.dtype == pl.String:
+        column = column.set((column == options.unknown.strip()).fill_null(False), None)
     values = column.cast(pl.Float64, strict=False)
     wrong = (values.is_null() & column.is_not_null()).to_numpy()
-    found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy()
+    found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy().copy()
     wrong |= np.isinf(found)
-    if task is None and (wrong.any() or not looks_numeric_target(found)):
+    if options.task is None and (wrong.any() or not looks_numeric_target(found)):
         return None
-    if wrong.any():
-        row = int(wrong.argmax())
-        table.fail(row, name, f"{column[row]} is not a finite number")
+    if not options.keep_labels:
+        return np.where(wrong, np.nan, found)
+    bad.keep(~wrong, name, lambda row: f"{column[row]} is not a finite number")
+    if options.task is None:
+        different = np.unique(found[~np.isnan(found)]).size
+        notes.append(
+            f"{table.path.name}: the column {name!r} holds {different} different numbers, so a number is "
+            "predicted for each node; --task classes takes them for classes."
+        )
     return found
 
 
@@ -114,7 +197,7 @@ def _read_several(table: Table, names: list[str]) -> tuple[NDArray[np.float32], 
         missing = known & empty[:, k]
         if missing.any():
             table.fail(int(missing.argmax()), name, "is empty, but other labels of the row are not")
-        y[known, k] = numbers(table, column.fill_null("0" if column.dtype == _text() else 0))[known]
+        y[known, k] = numbers(table, column.fill_null("0" if column.dtype == pl.String else 0))[known]
         wrong = known & (y[:, k] != 0) & (y[:, k] != 1)
         if wrong.any():
             row = int(wrong.argmax())
@@ -122,17 +205,30 @@ def _read_several(table: Table, names: list[str]) -> tuple[NDArray[np.float32], 
     return y, tuple(name.strip()[len(SEVERAL) :].strip() for name in names)
 
 
-def _text() -> type[pl.String]:
-
-    return pl.String
-
-
 def _read_labels(
-    table: Table, name: str | None, lone_classes: bool
+    table: Table,
+    name: str | None,
+    bad: BadRows,
+    options: TableOptions,
+    lone_classes: bool,
+    notes: list[str],
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-
+    """Class numbers, -1 where unknown, and the names of the classes."""
+    unknown = np.full(table.height, -1, dtype=np.int64)
     if name is None:
-        return np.full(table.height, -1, dtype=np.int64), ()
+        return unknown, ()
+    try:
+        return _classes(table, name, bad, options, lone_classes, notes)
+    except InputError as error:
+        if options.keep_labels:
+            raise
+        notes.append(f"Labels were not read: {error}.")
+        return unknown, ()
+
+
+def _classes(
+    table: Table, name: str, bad: BadRows, options: TableOptions, lone_classes: bool, notes: list[str]
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     column = table.column(name)
     if column.dtype.is_float():
         column = column.fill_nan(None)
@@ -144,13 +240,32 @@ def _read_labels(
     if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
         table.fail(0, name, f"labels must be text or whole numbers, not {column.dtype}")
     text = column.cast(pl.String).fill_null("").to_numpy().astype(np.str_)
-    if all(is_integer(str(value)) for value in np.unique(text) if value):
+    if options.unknown is not None:
+        text[text == options.unknown.strip()] = ""
+    values = {str(value) for value in np.unique(text) if value}
+    if values == {"-1", "1"}:
+        notes.append(f"{table.path.name}: -1 and 1 in {name!r} are two classes, so -1 is not unknown here.")
+    elif all(is_integer(value) for value in values):
         text[text == "-1"] = ""  # the usual number for "unknown", as everywhere in plap
+    text[~bad.kept] = ""
+    lone: list[str] = []
 
-    def fail(row: int, problem: str) -> NoReturn:
-        table.fail(row, name, problem)
+    def fail(row: int, problem: str) -> None:
+        if lone_classes or not options.keep_labels:
+            return
+        if not options.drops:
+            advice = "; --on-bad-rows drop makes its label unknown"
+            table.fail(row, name, problem + advice)
+        lone.append(str(text[row]))
 
-    return encode_labels(text, (lambda row, problem: None) if lone_classes else fail)
+    y, names = encode_labels(text, fail)
+    if lone:
+        counts = np.bincount(y[y >= 0], minlength=len(names))
+        lost = [each for each, count in zip(names, counts, strict=True) if count == 1]
+        text[np.isin(text, lost)] = ""
+        notes.append(f"{table.path.name}: seen once in {name!r} and so made unknown: {_quoted(lost[:5])}.")
+        y, names = encode_labels(text, fail)
+    return y, names
 
 
 def _read_features(
@@ -185,9 +300,8 @@ def _read_features(
     return np.stack(list(matrix.values()), axis=1), tuple(matrix), notes
 
 
-SOURCE = ("source", "src", "from")
-TARGET = ("target", "dst", "to")
-WEIGHT = ("weight", "w")
+_SAMPLED = 1000
+"""Rows that are looked at to see whether a column could be weights."""
 
 
 @dataclass(frozen=True)
@@ -198,47 +312,83 @@ class Edges:
     """[2, E], sources above targets."""
     weight: NDArray[np.float32] | None
     nodes: Numbering
+    notes: tuple[str, ...] = ()
 
 
-def read_edges(table: Table, node_ids: pl.Series | None, nodes_path: object = None) -> Edges:
+def read_edges(
+    table: Table, node_ids: pl.Series | None, options: TableOptions, nodes_path: object = None
+) -> Edges:
     """Read edges between the nodes that ``node_ids`` names, or between whatever they name themselves.
 
     The ends are in the columns ``source`` (or ``src``, ``from``) and ``target`` (or ``dst``, ``to``), the
     weight, 1 if not given, in ``weight`` (or ``w``); of several the first named here.
     """
-    columns = (
-        need_column(table, SOURCE, "the source of an edge"),
-        need_column(table, TARGET, "the target of an edge"),
-    )
+    bad = BadRows(table, drop=options.drops)
+    notes: list[str] = []
+    source = _role(table, options.source, SOURCE, "--source", "the source of an edge", notes)
+    target = _role(table, options.target, TARGET, "--target", "the target of an edge", notes)
+    assert source is not None
+    assert target is not None
+    columns = (source, target)
     if table.height == 0:
         if node_ids is None:
             raise InputError(f"{table.path}: the table has no rows, and no table of nodes is given")
-        return Edges(np.zeros((2, 0), dtype=np.int32), None, Numbering(node_ids))
-    weight = _read_weight(table)
-    ends = tuple(read_identifiers(table, column) for column in columns)
+        return Edges(np.zeros((2, 0), dtype=np.int32), None, Numbering(node_ids), tuple(notes))
+    weight = _read_weight(table, options, bad, columns, notes)
+    ends = tuple(read_identifiers(table, column, bad, distinct_ids=False) for column in columns)
     if node_ids is None:
         ends = same_kind(*ends)
-        nodes = Numbering(distinct(*ends))
+        nodes = Numbering(distinct(*(end.drop_nulls() for end in ends)))
     else:
         *ends_of_kind, node_ids = same_kind(*ends, node_ids)
         ends = tuple(ends_of_kind)
         nodes = Numbering(node_ids)
     index = np.empty((2, table.height), dtype=np.int32)
     for row, (column, ids) in enumerate(zip(columns, ends, strict=True)):
-        index[row] = nodes.of(ids)
+        index[row] = nodes.of(ids.fill_null(0 if ids.dtype == pl.Int64 else "") if ids.null_count() else ids)
         if index[row].min() < 0:
-            at = int(np.argmin(index[row]))
-            table.fail(at, column, f"the node {ids[at]!r} is not in {nodes_path}")
-    return Edges(index, weight, nodes)
+            strange = ids
+
+            def problem(at: int, strange: pl.Series = strange) -> str:
+                return f"the node {strange[at]!r} is not in {nodes_path}"
+
+            bad.keep(index[row] >= 0, column, problem)
+    notes += bad.notes
+    if not bad.kept.all():
+        index = np.ascontiguousarray(index[:, bad.kept])
+        weight = None if weight is None else weight[bad.kept]
+    return Edges(index, weight, nodes, (*table.notes, *notes))
 
 
-def _read_weight(table: Table) -> NDArray[np.float32] | None:
-    name = find_column(table, WEIGHT)
+def _read_weight(
+    table: Table, options: TableOptions, bad: BadRows, ends: tuple[str, str], notes: list[str]
+) -> NDArray[np.float32] | None:
+    name = _role(table, options.weight, WEIGHT, "--weight", None, notes)
     if name is None:
+        candidates = [other for other in table.columns if other not in ends and _like_weights(table, other)]
+        if candidates:
+            notes.append(
+                f"{table.path.name}: all edges count the same; {_quoted(candidates[:5])} may be weights: "
+                f"--weight {candidates[0]} uses it."
+            )
         return None
     column = table.column(name)
+    if options.drops:
+        bad.keep(finite_numbers(column), name, lambda row: f"{column[row]!r} is not a finite number")
+        column = column.set(pl.Series(~bad.kept), "1" if column.dtype == pl.String else 1)
     weight = numbers(table, column)
-    if weight.min() <= 0:
-        row = int(np.argmax(weight <= 0))
-        table.fail(row, name, f"{column[row]} is not a positive weight")
+    bad.keep(weight > 0, name, lambda row: f"{column[row]} is not a positive weight")
     return weight
+
+
+def _like_weights(table: Table, name: str) -> bool:
+    """Whether the first rows of a column are positive numbers that differ."""
+    if "id" in name.strip().lower().replace("-", "_").split("_"):
+        return False
+    head = table.head(name, _SAMPLED)
+    if head.dtype != pl.String and not head.dtype.is_numeric():
+        return False
+    values = head.cast(pl.Float64, strict=False)
+    if values.null_count() or not values.len():
+        return False
+    return bool((values > 0).all()) and values.n_unique() > 1

@@ -6,7 +6,7 @@ import hashlib
 import os
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,9 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from plap.data.dataset import GraphData
+from plap.data.dataset import FixedSplits, GraphData
 from plap.data.labels import encode_labels
 from plap.data.tables.assembly import assemble
+from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.graph import Symmetrize
 from plap.sparse import csr_tensor
@@ -33,7 +34,9 @@ _SPARSEST = 1000
 """A file that only has edges and names fewer than one in so many of its nodes is taken for a mistake."""
 
 
-def load_npz(path: str | os.PathLike[str], *, symmetrize: Symmetrize = "max") -> GraphData:
+def load_npz(
+    path: str | os.PathLike[str], options: TableOptions | None = None, *, symmetrize: Symmetrize = "max"
+) -> GraphData:
     """Load a graph from an NPZ file.
 
     Parameters
@@ -49,9 +52,13 @@ def load_npz(path: str | os.PathLike[str], *, symmetrize: Symmetrize = "max") ->
         ``y``, ``labels``, ``label``,              [N] integers (-1: unknown), floats (NaN: unknown) or
         ``node_labels``                            text (empty: unknown)
         ``ids``, ``node_ids``                      [N] distinct integers or text, what nodes are called
+        ``train_mask``, ``val_mask``,              [N], or ``train_masks`` [S, N] and so on for S splits:
+        ``test_mask``                              true or 1 for the nodes of each set
         =========================================  =====================================================
 
         Other arrays are not read. N is the length of ``x``, ``y`` or ``ids``, or else the largest number + 1.
+    options : TableOptions, optional
+        Of a mask with several splits, ``index`` is the one that a fit uses by default; ``keep_labels``.
     symmetrize : {"max", "mean", "sum", "error"}
         See :meth:`plap.Graph.from_edge_index`.
 
@@ -70,8 +77,9 @@ def load_npz(path: str | os.PathLike[str], *, symmetrize: Symmetrize = "max") ->
     y = file.first(LABELS, ndim=1)
     ids = file.first(IDS, ndim=1)
     n = _count_nodes(file, edge_index, x, y, ids)
-    labels, class_names = (None, ()) if y is None else _read_labels(file, *y)
-    return assemble(
+    options = options or TableOptions()
+    labels, class_names = (None, ()) if y is None else _read_labels(file, *y, options)
+    data = assemble(
         name=file.path.stem,
         source=str(file.path),
         files={file.path.name: hashlib.sha256(file.path.read_bytes()).hexdigest()},
@@ -84,6 +92,8 @@ def load_npz(path: str | os.PathLike[str], *, symmetrize: Symmetrize = "max") ->
         node_ids=() if ids is None else _read_ids(file, *ids),
         symmetrize=symmetrize,
     )
+    masks = _read_masks(file, n)
+    return data if masks is None else replace(data, splits=masks)
 
 
 def _read_edges(file: NpzFile) -> NDArray[np.int64]:
@@ -179,7 +189,9 @@ def _real(file: NpzFile, name: str, array: Array) -> NDArray[np.float32]:
     return values
 
 
-def _read_labels(file: NpzFile, name: str, array: Array) -> tuple[Tensor, tuple[str, ...]]:
+def _read_labels(
+    file: NpzFile, name: str, array: Array, options: TableOptions
+) -> tuple[Tensor, tuple[str, ...]]:
     if array.dtype.kind == "f":
         whole = np.where(np.isnan(array), -1, array)
         if not np.isfinite(whole).all() or (whole != np.floor(whole)).any():
@@ -187,11 +199,12 @@ def _read_labels(file: NpzFile, name: str, array: Array) -> tuple[Tensor, tuple[
             file.fail(name, f"{array[row]} is not the name of a class: text or a whole number is", row)
         array = whole.astype(np.int64)
     text = array.astype(np.str_)
-    if array.dtype.kind == "i":
+    if array.dtype.kind == "i" and set(np.unique(array).tolist()) != {-1, 1}:
         text = np.where(array < 0, "", text)
 
-    def fail(row: int, problem: str) -> NoReturn:
-        file.fail(name, problem, row)
+    def fail(row: int, problem: str) -> None:
+        if options.keep_labels:
+            file.fail(name, problem, row)
 
     y, class_names = encode_labels(text, fail)
     return torch.from_numpy(y), class_names
@@ -232,6 +245,33 @@ def _count_nodes(
     if not sizes and n > _SPARSEST * (2 * edge_index.shape[1] + _SPARSEST):
         file.fail(name, f"node {largest} in only {edge_index.shape[1]} edges: number the nodes from 0")
     return n
+
+
+def _read_masks(file: NpzFile, nodes: int) -> FixedSplits | None:
+    """The splits of a file, one column each; None where it has none."""
+    masks: dict[str, Tensor] = {}
+    for part in ("train", "val", "test"):
+        name = file.find((f"{part}_mask", f"{part}_masks"))
+        if name is None:
+            continue
+        array = file.array(name)
+        if array.ndim == 2 and array.shape[0] != nodes:
+            array = array.T
+        if array.ndim == 1:
+            array = array[:, None]
+        if array.ndim != 2 or array.shape[0] != nodes:
+            file.fail(name, f"must have one entry per node and split, not shape {list(array.shape)}")
+        if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+            file.fail(name, "must hold true and false, or 1 and 0")
+        masks[part] = torch.from_numpy(array.astype(np.bool_))
+    if not masks:
+        return None
+    missing = next((part for part in ("train", "val", "test") if part not in masks), None)
+    if missing is not None:
+        raise InputError(f"{file.path}: there is no array '{missing}_mask', and other masks are there")
+    if len({mask.shape for mask in masks.values()}) > 1:
+        raise InputError(f"{file.path}: the masks hold different numbers of splits")
+    return FixedSplits(masks["train"], masks["val"], masks["test"], preferred=True)
 
 
 Array = NDArray[Any]

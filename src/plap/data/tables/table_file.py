@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import zlib
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,12 @@ import polars as pl
 from plap.errors import InputError
 
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+_SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars"}
+_SNIFFED = 20
+"""Lines that are looked at to tell one separator from another."""
+_NOT_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+_MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
+"""A character of more than one byte: a file with one and a wrong byte elsewhere is damaged UTF-8."""
 
 
 class Table(Protocol):
@@ -25,9 +32,15 @@ class Table(Protocol):
     path: Path
     columns: tuple[str, ...]
     height: int
+    notes: list[str]
+    """How the file had to be read, one sentence each."""
 
     def column(self, name: str) -> pl.Series:
         """Return one column; empty text is null."""
+        ...
+
+    def head(self, name: str, rows: int) -> pl.Series:
+        """Return the first cells of a column."""
         ...
 
     def fail(self, row: int, column: str, problem: str) -> NoReturn:
@@ -35,9 +48,11 @@ class Table(Protocol):
         ...
 
 
-def open_table(path: str | os.PathLike[str]) -> Table:
-    """Open a table by what its name ends in: one of ``SUFFIXES``."""
-    path = Path(path)
+def open_table(source: str | os.PathLike[str] | Table) -> Table:
+    """Open a table by what its name ends in: one of ``SUFFIXES``; what is a table already stays as it is."""
+    if not isinstance(source, str | os.PathLike):
+        return source
+    path = Path(source)
     name = path.name.lower()
     if not name.endswith(SUFFIXES):
         raise InputError(f"{path}: a table must end in {', '.join(SUFFIXES)}")
@@ -58,26 +73,36 @@ def find_column(table: Table, names: tuple[str, ...]) -> str | None:
     return next((known[name] for name in names if name in known), None)
 
 
-def need_column(table: Table, names: tuple[str, ...], what: str) -> str:
-    """As :func:`find_column`, but refuse a table without it."""
+def need_column(table: Table, names: tuple[str, ...], what: str, flag: str | None = None) -> str:
+    """As :func:`find_column`, but refuse a table without it; ``flag`` would name another."""
     column = find_column(table, names)
     if column is None:
-        found = ", ".join(repr(name) for name in table.columns[:8]) + (
-            ", …" if len(table.columns) > 8 else ""
-        )
+        advice = "" if flag is None else f"; {flag} names another"
         raise InputError(
-            f"{table.path}: no column holds {what} ({' or '.join(names)}), the columns are {found}"
+            f"{table.path}: no column holds {what} ({' or '.join(names[:3])}), "
+            f"the columns are {shown_columns(table)}{advice}"
         )
     return column
 
 
+def shown_columns(table: Table) -> str:
+    """The first columns of a table, for a sentence."""
+    return ", ".join(repr(name) for name in table.columns[:8]) + (", …" if len(table.columns) > 8 else "")
+
+
 class TextTable:
-    """A CSV or TSV file, gzip or not, with a header line."""
+    """A CSV or TSV file, gzip or not, with a header line.
+
+    Cells are separated by commas, semicolons, tabs or vertical bars, whichever the header and the first rows
+    agree on. A file that is not UTF-8 is read as UTF-16 where it begins with a byte order mark, and as
+    Windows-1252 where it looks like a text of an older spreadsheet; ``notes`` says so.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._separator = "\t" if ".tsv" in path.name.lower() else ","
+        self.notes: list[str] = []
         self._compressed = path.name.lower().endswith(".gz")
+        self._separator = self._check_header()
         self._frame, self._rows = self._read()
         self.columns: tuple[str, ...] = tuple(self._frame.columns)
         self.height: int = self._frame.height
@@ -87,6 +112,10 @@ class TextTable:
         text = pl.col(name).str.strip_chars()
         return self._frame.select(pl.when(text != "").then(text).alias(name))[name]
 
+    def head(self, name: str, rows: int) -> pl.Series:
+        """Return the first cells of a column as they are."""
+        return self._frame[name].head(rows)
+
     def fail(self, row: int, column: str, problem: str) -> NoReturn:
         """Raise an ``InputError`` that names the file, the line of data row ``row``, and the column."""
         record = row if self._rows is None else int(self._rows[row])
@@ -94,24 +123,30 @@ class TextTable:
 
     def _read(self) -> tuple[pl.DataFrame, np.ndarray | None]:
         """All cells as text, without blank lines, and the record that each row was if some were blank."""
-        self._check_header()
         try:
             frame = pl.read_csv(
-                self._bytes if self._compressed else self.path,
+                self._bytes if self._in_memory else self.path,
                 separator=self._separator,
                 infer_schema=False,
                 glob=False,
             )
         except (pl.exceptions.PolarsError, OSError) as error:
+            if self._western():
+                return self._read()
             self._explain(error)
         filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
         if filled.all():
             return frame, None
         return frame.filter(filled), filled.arg_true().to_numpy()
 
+    @property
+    def _in_memory(self) -> bool:
+        """Whether the text was read, or rewritten, already."""
+        return "_bytes" in self.__dict__
+
     @cached_property
     def _bytes(self) -> bytes:
-        """The whole file, decompressed."""
+        """The whole file, decompressed, in UTF-8 if it can be."""
         try:
             return gzip.decompress(self.path.read_bytes()) if self._compressed else self.path.read_bytes()
         except (EOFError, zlib.error):
@@ -119,26 +154,64 @@ class TextTable:
         except gzip.BadGzipFile:
             raise InputError(f"{self.path}: this is not a gzip file, or a damaged one") from None
 
-    def _check_header(self) -> None:
-        """Refuse a first line that is not UTF-8, not there, or that has one name twice."""
+    def _western(self) -> bool:
+        """Take a file that is not UTF-8 for Windows-1252, if that is what it looks like."""
+        data = self._bytes
+        if data.isascii() or _NOT_TEXT.search(data) or _MULTIBYTE.search(data):
+            return False
+        try:
+            text = data.decode("cp1252")
+        except UnicodeDecodeError:
+            return False
+        self.__dict__["_bytes"] = text.encode()
+        self.notes.append(f"{self.path.name}: not UTF-8, so it was read as Windows-1252.")
+        return True
+
+    def _check_header(self) -> str:
+        """The separator; refuse a first line that is not text, not there, or that has one name twice."""
         with io.BytesIO(self._bytes) if self._compressed else self.path.open("rb") as stream:
             line = stream.readline(1 << 24)
         if line.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise InputError(f"{self.path}: the file is UTF-16, and must be UTF-8")
+            try:
+                self.__dict__["_bytes"] = self._bytes.decode("utf-16").encode()
+            except UnicodeDecodeError as error:
+                raise InputError(f"{self.path}: the file is damaged UTF-16 ({error.reason})") from None
+            self.notes.append(f"{self.path.name}: read as UTF-16.")
+            line = self._bytes.split(b"\n", 1)[0]
         try:
             text = line.decode("utf-8-sig")
         except UnicodeDecodeError as error:
-            raise InputError(f"{self.path}, line 1: not UTF-8 text ({error.reason})") from None
+            if not self._western():
+                raise InputError(f"{self.path}, line 1: not UTF-8 text ({error.reason})") from None
+            text = self._bytes.split(b"\n", 1)[0].decode()
         if "\r" in text.rstrip("\r\n"):
             raise InputError(
                 f"{self.path}: lines end in a carriage return alone, and must end in a line feed"
             )
         if not text.strip():
             raise InputError(f"{self.path}: the first line must name the columns, and is empty")
-        names = [name.strip() for name in next(csv.reader([text], delimiter=self._separator))]
+        separator = "\t" if ".tsv" in self.path.name.lower() else self._guess_separator(text)
+        names = [name.strip() for name in next(csv.reader([text], delimiter=separator))]
         twice = next((name for k, name in enumerate(names) if name and name in names[:k]), None)
         if twice is not None:
             raise InputError(f"{self.path}, line 1: the column {twice!r} is there twice")
+        return separator
+
+    def _guess_separator(self, header: str) -> str:
+        """The separator that gives the header the most columns, as many as the first rows have."""
+        widths = {mark: _width(header, mark) for mark in _SEPARATORS}
+        others = max(width for mark, width in widths.items() if mark != ",")
+        if others == 1 or others < widths[","]:
+            return ","
+        with io.BytesIO(self._bytes) if self._in_memory else self.path.open("rb") as stream:
+            rows = [stream.readline(1 << 20).decode("utf-8", "replace") for _ in range(_SNIFFED + 1)][1:]
+        rows = [row for row in rows if row.strip()]
+        agree = {mark: sum(_width(row, mark) == width for row in rows) for mark, width in widths.items()}
+        split = [mark for mark in _SEPARATORS if widths[mark] > 1]
+        found = max(split, key=lambda mark: (agree[mark], widths[mark]))
+        if found != ",":
+            self.notes.append(f"{self.path.name}: cells are separated by {_SEPARATORS[found]}.")
+        return found
 
     def _explain(self, error: Exception) -> NoReturn:
         """Say where the text is malformed."""
@@ -180,12 +253,20 @@ class TextTable:
         return record + 2
 
 
+def _width(line: str, separator: str) -> int:
+    """Number of cells of a line, as far as one line can tell."""
+    try:
+        return len(next(csv.reader([line], delimiter=separator), []))
+    except csv.Error:
+        return 0
+
+
 class ParquetTable:
     """A Parquet file; columns are read when they are asked for."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-
+        self.notes: list[str] = []
         self._broken = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
         try:
             self.columns: tuple[str, ...] = tuple(pl.read_parquet_schema(path))
@@ -205,6 +286,13 @@ class ParquetTable:
         if series.dtype == pl.String:
             series = series.set(series == "", None)
         return series
+
+    def head(self, name: str, rows: int) -> pl.Series:
+        """Return the first cells of a column as they are."""
+        try:
+            return pl.read_parquet(self.path, columns=[name], n_rows=rows, glob=False)[name]
+        except self._broken as error:
+            self._refuse(error)
 
     def fail(self, row: int, column: str, problem: str) -> NoReturn:
         """Raise an ``InputError`` that names the file, the row (the first is 1) and the column."""

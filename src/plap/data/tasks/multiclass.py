@@ -56,21 +56,25 @@ class Multiclass(Task):
 
         Then it is balanced accuracy; or average precision if there are two classes, one of less than 10 %.
         """
-        known = labels[labels >= 0]
-        if self.num_outputs < 2 or not known.numel():
+        if not self.is_imbalanced(labels):
             return self.headline, ""
-        shares = torch.bincount(known, minlength=self.num_outputs).double() / known.shape[0]
-        largest, rarest = shares.max(), shares.min()
-        if largest < _IMBALANCED:
-            return self.headline, ""
+        shares = self._shares(labels)
         two = self.num_outputs == 2
-        name = "average_precision" if two and rarest < _RARE else "balanced_accuracy"
+        name = "average_precision" if two and shares.min() < _RARE else "balanced_accuracy"
         which = shares.argmin() if two else shares.argmax()
         said = f"{100 * float(shares[which]):.1f} % of the training labels are {self.class_names[int(which)]}"
         return name, (
             f"Classes are imbalanced ({said}), so {METRICS[name].label} decides; "
             "--metric accuracy changes that."
         )
+
+    def is_imbalanced(self, labels: Tensor) -> bool:
+        """Whether one class has 80 % of the known labels or more."""
+        return self.num_outputs > 1 and bool(self._shares(labels).max() >= _IMBALANCED)
+
+    def _shares(self, labels: Tensor) -> Tensor:
+        known = labels[labels >= 0]
+        return torch.bincount(known, minlength=self.num_outputs).double() / max(known.shape[0], 1)
 
     def learned(self, labels: Tensor, class_weight: ClassWeight = None) -> Self:
         """The task with the weights of its classes, and the rarer class of two."""

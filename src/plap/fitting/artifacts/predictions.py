@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import IO, Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Predictions:
     known: NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | None = None
     """Labels as the task has them: class numbers [N], −1 where unknown; 0 and 1 [N, classes], NaN where
     unknown; or numbers [N], NaN where unknown."""
+    new: NDArray[np.bool_] | None = None
+    """Which nodes the model was not fitted on, where that is known."""
 
     def __post_init__(self) -> None:
         shape = (len(self.node_ids), self.task.num_outputs)
@@ -94,6 +96,8 @@ class Predictions:
                 columns["set"] = _set_words(task, sets)
         for k, name in enumerate(self.task.class_names):
             columns[f"probability_{name}"] = np.ascontiguousarray(self.probabilities[:, k])
+        if self.new is not None:
+            columns["new"] = self.new
         return polars.DataFrame(columns)
 
     def _numbers(self, task: Regression, said: torch.Tensor) -> polars.DataFrame:
@@ -108,6 +112,20 @@ class Predictions:
         if ends is not None:
             columns["lower"], columns["upper"] = (end.double().numpy() for end in ends)
         return polars.DataFrame(columns)
+
+    def only_new(self) -> Predictions:
+        """The rows of nodes that the model was not fitted on."""
+        if self.new is None:
+            raise InputError("which nodes are new is not known, because the fit's own predictions are gone")
+        rows = np.flatnonzero(self.new).tolist()
+        return replace(
+            self,
+            node_ids=[self.node_ids[row] for row in rows],
+            probabilities=self.probabilities[rows],
+            roles=[self.roles[row] for row in rows],
+            known=None if self.known is None else self.known[rows],
+            new=self.new[rows],
+        )
 
     def write_csv(self, stream: IO[bytes]) -> None:
         """Write the table as CSV, probabilities to six decimals."""

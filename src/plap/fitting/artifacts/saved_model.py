@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
@@ -22,8 +22,13 @@ from plap import __version__
 from plap.data.tasks import TASKS, Task
 from plap.errors import InputError
 
+if TYPE_CHECKING:
+    from plap.data.columns import ColumnTransform
+
 FORMAT = "plap-model"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
+_COLUMNS = "columns."
+"""What the names of tensors begin with that belong to the columns of a table."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +45,12 @@ class SavedModel:
     feature_names: tuple[str, ...] | None = None
     graph_digest: str = ""
     features_digest: str = ""
+    columns: ColumnTransform | None = None
+    """What raw columns of a table become, where the features are made of such."""
+    table: Mapping[str, Any] = field(default_factory=dict)
+    """Which column of the tables was what; see :meth:`plap.data.tables.options.TableOptions.stored`."""
+    mean_neighbours: float | None = None
+    """Neighbours of a node on average, in the graph of the fit."""
     versions: Mapping[str, str] = field(default_factory=lambda: dict(current_versions()))
     """Of plap, PyTorch and NumPy when it was written."""
     path: Path | None = None
@@ -85,6 +96,8 @@ class SavedModel:
             for k, state in enumerate(self.states)
             for name, tensor in state.items()
         }
+        arrays = {} if self.columns is None else self.columns.tensors()
+        tensors |= {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in arrays.items()}
         for name, tensor in tensors.items():
             if not _is_finite(tensor):
                 raise InputError(f"the weight {name!r} of the model is not finite")
@@ -100,6 +113,9 @@ class SavedModel:
             "feature_names": None if self.feature_names is None else plain(self.feature_names),
             "graph_digest": self.graph_digest,
             "features_digest": self.features_digest,
+            "columns": None if self.columns is None else self.columns.to_json(),
+            "table": plain(self.table),
+            "mean_neighbours": self.mean_neighbours,
             "versions": plain(self.versions),
             "shapes": {name: list(tensor.shape) for name, tensor in tensors.items()},
         }
@@ -112,14 +128,19 @@ class SavedModel:
         path = folder / "model.json"
         header = _read_header(header_bytes, path)
         names = header["feature_names"]
+        tensors = _tensors(weights, header, folder / "model.safetensors")
+        arrays = {name: tensors.pop(name).numpy() for name in list(tensors) if name.startswith(_COLUMNS)}
         return cls(
             config=header["config"],
-            states=_states(weights, header, folder / "model.safetensors"),
+            states=_states(tensors, header, folder / "model.safetensors"),
             task=_task(header, path),
             num_features=header["num_features"],
             feature_names=None if names is None else tuple(names),
             graph_digest=header["graph_digest"],
             features_digest=header["features_digest"],
+            columns=_columns(header["columns"], arrays, path),
+            table=header["table"],
+            mean_neighbours=header["mean_neighbours"],
             versions=header["versions"],
             path=folder,
         )
@@ -145,6 +166,9 @@ _FIELDS: dict[str, type | tuple[type, ...]] = {
     "feature_names": (list, type(None)),
     "graph_digest": str,
     "features_digest": str,
+    "columns": (dict, type(None)),
+    "table": dict,
+    "mean_neighbours": (float, int, type(None)),
     "versions": dict,
     "shapes": dict,
 }
@@ -199,23 +223,44 @@ def current_versions() -> dict[str, str]:
     return {"plap": __version__, "torch": torch.__version__, "numpy": np.__version__}
 
 
-def _states(weights: bytes, header: dict[str, Any], path: Path) -> tuple[Mapping[str, Tensor], ...]:
-
+def _tensors(weights: bytes, header: dict[str, Any], path: Path) -> dict[str, Tensor]:
+    """All tensors of ``model.safetensors``, which must be those that ``model.json`` lists."""
     try:
         tensors = load(weights)
     except SafetensorError as error:
         _refuse(path, f"it is damaged ({error})")
     if {name: list(tensor.shape) for name, tensor in tensors.items()} != header["shapes"]:
         _refuse(path, "its tensors are not those that model.json lists")
+    for name, tensor in tensors.items():
+        if not _is_finite(tensor):
+            _refuse(path, f"the tensor {name!r} is not finite")
+    return tensors
+
+
+def _states(
+    tensors: Mapping[str, Tensor], header: dict[str, Any], path: Path
+) -> tuple[Mapping[str, Tensor], ...]:
+    """The weights of each member."""
     states: list[dict[str, Tensor]] = [{} for _ in range(header["members"])]
     for name, tensor in tensors.items():
         member, _, key = name.partition("/")
         if not member.isdecimal() or int(member) >= len(states):
             _refuse(path, f"the tensor {name!r} belongs to no member of the ensemble")
-        if not _is_finite(tensor):
-            _refuse(path, f"the tensor {name!r} is not finite")
         states[int(member)][key] = tensor
     return tuple(states)
+
+
+def _columns(
+    description: dict[str, Any] | None, arrays: dict[str, np.ndarray], path: Path
+) -> ColumnTransform | None:
+    if description is None:
+        return None
+    from plap.data.columns import ColumnTransform  # noqa: PLC0415  (Polars is slow to import)
+
+    try:
+        return ColumnTransform.from_json(description, arrays)
+    except InputError as error:
+        _refuse(path, str(error))
 
 
 def _is_finite(tensor: Tensor) -> bool:

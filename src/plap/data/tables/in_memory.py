@@ -1,0 +1,213 @@
+"""Tables and graphs that are in memory already: pandas, Polars, Arrow, NetworkX, PyG."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+import polars as pl
+import torch
+
+from plap.checks import import_extra
+from plap.data.dataset import FixedSplits, GraphData, Provenance
+from plap.data.tables.loading import PathLike, load_folder, load_tables
+from plap.data.tables.options import TableOptions
+from plap.data.tables.table_file import Table, open_table
+from plap.data.tasks import Task
+from plap.errors import InputError
+from plap.graph import Graph, Symmetrize
+from plap.sparse import compact
+
+if TYPE_CHECKING:
+    import networkx
+
+
+def read_tables(
+    nodes: Any,
+    edges: Any = None,
+    *,
+    name: str | None = None,
+    symmetrize: Symmetrize = "max",
+    **options: Any,
+) -> GraphData:
+    """Read a graph from tables, or from a graph of another library, for :func:`plap.fit`.
+
+    Parameters
+    ----------
+    nodes : path, pandas, Polars or Arrow table, dict of columns; or a graph
+        A table of nodes, or None if there are only edges; a NetworkX graph, whose nodes' attributes are the
+        columns and whose edges' attribute ``weight`` the weights; a PyG ``Data``; or, without ``edges``, a
+        folder.
+    edges : path, pandas, Polars or Arrow table, dict of columns
+        A table of edges.
+    name : str, optional
+        What the graph is called.
+    symmetrize : {"max", "mean", "sum", "error"}
+        See :meth:`plap.Graph.from_edge_index`.
+    **options :
+        Which column is what: ``id``, ``label``, ``source``, ``target``, ``weight``, ``split``, ``ignore``,
+        ``categorical``, …; see :class:`plap.data.tables.options.TableOptions`.
+
+    Examples
+    --------
+    >>> people = {"name": ["ann", "bob", "cy"], "team": ["a", "b", None], "age": [31, None, 52]}
+    >>> calls = {"caller": ["ann", "bob"], "called": ["bob", "cy"]}
+    >>> data = read_tables(people, calls, id="name", label="team", source="caller", target="called",
+    ...                    on_bad_rows="drop")
+    >>> data.graph, data.feature_names
+    (Graph(3 nodes, 2 edges, unweighted, made undirected), ('age', 'age is missing'))
+    """
+    chosen = _options(options)
+    if edges is None:
+        if isinstance(nodes, str | os.PathLike):
+            return load_folder(nodes, chosen, symmetrize=symmetrize)
+        if type(nodes).__module__.startswith("networkx"):
+            return _from_networkx(nodes, chosen, name, symmetrize)
+        if hasattr(nodes, "edge_index"):
+            return from_pyg(nodes, name=name, symmetrize=symmetrize)
+        raise InputError("read_tables needs a table of edges, a folder, a NetworkX graph or a PyG Data")
+    return load_tables(
+        _table(edges, "edges"),
+        None if nodes is None else _table(nodes, "nodes"),
+        chosen,
+        name=name,
+        symmetrize=symmetrize,
+    )
+
+
+def from_pyg(data: Any, *, name: str | None = None, symmetrize: Symmetrize = "max") -> GraphData:
+    """A PyG ``Data`` with ``edge_index``, ``x`` and ``y``; its masks are the split that a fit uses.
+
+    Masks may hold several splits, [N, S].
+    """
+    n = int(data.num_nodes)
+    weight = getattr(data, "edge_weight", None)
+    graph = Graph.from_edge_index(data.edge_index, weight, n, symmetrize=symmetrize)
+    if getattr(data, "x", None) is None:
+        raise InputError("the PyG Data has no features x")
+    y = getattr(data, "y", None)
+    y = torch.full((n,), -1) if y is None else y.squeeze(-1) if y.ndim == 2 and y.shape[1] == 1 else y
+    names = ("train_mask", "val_mask", "test_mask")
+    masks = [mask for mask in (getattr(data, name, None) for name in names) if mask is not None]
+    if masks and len(masks) < len(names):
+        raise InputError(f"the PyG Data must have all or none of {', '.join(names)}")
+    columns = [(mask if mask.ndim == 2 else mask[:, None]).bool() for mask in masks]
+    splits = FixedSplits(*columns, preferred=True) if columns else None
+    labels = y if y.is_floating_point() else y.long()
+    Task.of(labels)
+    return GraphData(
+        name or type(data).__name__, graph, compact(data.x.float()), labels, splits=splits,
+        provenance=Provenance("a PyG Data"),
+    )  # fmt: skip
+
+
+def _from_networkx(
+    graph: networkx.Graph, options: TableOptions, name: str | None, symmetrize: Symmetrize
+) -> GraphData:
+    import_extra("networkx", "networkx", "reading a NetworkX graph")
+    id_column = options.id or "id"
+    names: dict[str, None] = {}
+    for _, attributes in graph.nodes(data=True):
+        names |= dict.fromkeys(map(str, attributes))
+    nodes: dict[str, list[Any]] = {id_column: [str(node) for node in graph]}
+    for column in names:
+        if column != id_column:
+            nodes[column] = [attributes.get(column) for _, attributes in graph.nodes(data=True)]
+    ends = list(graph.edges(data=options.weight or "weight", default=1.0))
+    edges = {
+        "source": [str(source) for source, _, _ in ends],
+        "target": [str(target) for _, target, _ in ends],
+        "weight": [float(weight) for _, _, weight in ends],
+    }
+    chosen = replace(options, id=id_column, source=None, target=None, weight=None)
+    if len(set(nodes[id_column])) < len(nodes[id_column]):
+        raise InputError("two nodes of the NetworkX graph have the same name as text")
+    return load_tables(
+        _table(edges, "edges"), _table(nodes, "nodes"), chosen, name=name or graph.name or "graph",
+        symmetrize=symmetrize,
+    )  # fmt: skip
+
+
+def _options(options: dict[str, Any]) -> TableOptions:
+    try:
+        return TableOptions(**options)
+    except TypeError:
+        known = TableOptions.__dataclass_fields__
+        unknown = next(name for name in options if name not in known)
+        raise InputError(f"read_tables has no option {unknown!r}; it has {', '.join(known)}") from None
+
+
+def _table(source: Any, name: str) -> PathLike | Table:
+    """A table as the loaders take it."""
+    if isinstance(source, str | os.PathLike):
+        return open_table(source)
+    return FrameTable(_frame(source, name), name)
+
+
+def _frame(source: Any, name: str) -> pl.DataFrame:
+    try:
+        if isinstance(source, pl.LazyFrame):
+            return source.collect()
+        if isinstance(source, pl.DataFrame):
+            return source
+        if isinstance(source, dict):
+            return pl.DataFrame(source, strict=False)
+        if type(source).__module__.startswith("pandas"):
+            return _from_pandas(source)
+        if hasattr(source, "__arrow_c_stream__"):
+            return pl.DataFrame(source)
+    except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+        first = str(error).split("\n", 1)[0]
+        raise InputError(f"the table of {name} cannot be read ({first})") from None
+    raise InputError(
+        f"the table of {name} must be a path, a pandas, Polars or Arrow table or a dict of columns, "
+        f"not {type(source).__name__}"
+    )
+
+
+def _from_pandas(source: Any) -> pl.DataFrame:
+    """A pandas table by column, so that cells of mixed types become text; a named index is a column."""
+    if source.index.name is not None:
+        source = source.reset_index()
+    columns = {}
+    for name in source.columns:
+        values = source[name]
+        missing = values.isna().to_numpy()
+        if values.dtype.kind in "biufM" and isinstance(values.dtype, np.dtype):
+            series = pl.Series(str(name), values.to_numpy())
+        else:
+            cells = [None if gone else cell for cell, gone in zip(values.tolist(), missing, strict=True)]
+            series = pl.Series(str(name), cells, strict=False)
+        columns[str(name)] = series.set(pl.Series(missing), None) if missing.any() else series
+    return pl.DataFrame(columns)
+
+
+class FrameTable:
+    """A Polars table with the methods of a file."""
+
+    def __init__(self, frame: pl.DataFrame, name: str) -> None:
+        self.path = Path(name)
+        self.notes: list[str] = []
+        self.columns: tuple[str, ...] = tuple(frame.columns)
+        self.height = frame.height
+        self._frame = frame
+
+    def column(self, name: str) -> pl.Series:
+        """Return one column; empty text is null."""
+        series = self._frame[name]
+        if isinstance(series.dtype, pl.Categorical | pl.Enum):
+            series = series.cast(pl.String)
+        if series.dtype == pl.String:
+            series = series.set((series == "").fill_null(False), None)
+        return series
+
+    def head(self, name: str, rows: int) -> pl.Series:
+        """Return the first cells of a column as they are."""
+        return self._frame[name].head(rows)
+
+    def fail(self, row: int, column: str, problem: str) -> NoReturn:
+        """Raise an ``InputError`` that names the table, the row (the first is 0) and the column."""
+        raise InputError(f"{self.path}, row {row}, column {column!r}: {problem}")

@@ -1,0 +1,126 @@
+"""Tables and graphs of other libraries, straight into plap."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+
+import plap
+from plap import InputError
+
+NODES = {
+    "name": ["ann", "bob", "cy", "dee", "eve", "fay"],
+    "team": ["a", "b", "a", "b", "a", None],
+    "age": [31.0, None, 52.0, 44.0, 39.0, 28.0],
+    "city": ["Bern", "Wien", None, "Bern", "Wien", "Bern"],
+}
+EDGES = {"caller": ["ann", "bob", "cy", "dee", "eve"], "called": ["bob", "cy", "dee", "eve", "fay"]}
+ROLES = {"id": "name", "label": "team", "source": "caller", "target": "called"}
+
+KINDS = {
+    "dict": dict,
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "arrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_gives_the_same_data(kind: str) -> None:
+    data = plap.read_tables(KINDS[kind](NODES), KINDS[kind](EDGES), **ROLES)
+    expected = plap.read_tables(NODES, EDGES, **ROLES)
+    assert data.graph.digest == expected.graph.digest
+    assert data.feature_names == expected.feature_names
+    assert torch.equal(data.x.to_dense(), expected.x.to_dense())
+    assert data.y.tolist() == [0, 1, 0, 1, 0, -1]
+    assert list(data.node_ids) == NODES["name"]
+
+
+def test_pandas_with_an_index_types_and_mixed_cells() -> None:
+    frame = pd.DataFrame(
+        {
+            "team": pd.Categorical(["a", "b", "a", "b", "a", "b"]),
+            "when": pd.to_datetime(["2024-01-01", None, *(f"2024-0{k}-01" for k in range(2, 6))]),
+            "count": pd.array([1, None, 3, 4, 5, 6], dtype="Int64"),
+            "mixed": [1, "two", 1, "two", None, 1],
+        },
+        index=pd.Index(NODES["name"], name="name"),
+    )
+    data = plap.read_tables(frame, pd.DataFrame(EDGES), **ROLES)
+    assert data.columns is not None
+    kinds = {column.name: str(column.kind) for column in data.columns.plan or ()}
+    assert kinds["when"] == "date"
+    assert kinds["count"] == "number"
+    assert torch.isfinite(data.x.to_dense()).all()
+
+
+def test_networkx_with_attributes() -> None:
+    graph = networkx.karate_club_graph()
+    for node in graph:
+        graph.nodes[node]["age"] = 20 + node % 7
+    data = plap.read_tables(graph, label="club")
+    assert data.class_names == ("Mr. Hi", "Officer")
+    assert data.feature_names == ("age",)
+    assert data.graph.is_weighted
+    assert data.graph.num_edges == graph.number_of_edges()
+
+
+def pyg(**masks: torch.Tensor) -> Any:
+    data = pytest.importorskip("torch_geometric.data")
+    ends = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
+    return data.Data(x=torch.eye(4), edge_index=ends, y=torch.tensor([0, 1, 0, 1]), **masks)
+
+
+def test_pyg_masks_are_the_split() -> None:
+    parts = torch.eye(4, dtype=torch.bool)
+    data = plap.read_tables(pyg(train_mask=parts[0] | parts[1], val_mask=parts[2], test_mask=parts[3]))
+    assert data.splits is not None
+    assert data.splits.preferred
+    assert data.splits.train[:, 0].tolist() == [True, True, False, False]
+    with pytest.raises(InputError, match="all or none of train_mask"):
+        plap.read_tables(pyg(train_mask=parts[0]))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "options", "problem"),
+    [
+        (NODES, EDGES | {"caller": [*"abcd", "zed"]}, ROLES, "edges, row 0, column 'caller': the node 'a'"),
+        (NODES | {"name": ["ann"] * 6}, EDGES, ROLES, "nodes, row 1, column 'name': the id 'ann' is there"),
+        (7, EDGES, {}, "the table of nodes must be a path, a pandas, Polars or Arrow table"),
+        (7, None, {}, "read_tables needs a table of edges"),
+        (NODES, EDGES, {"lable": "team"}, "read_tables has no option 'lable'"),
+        (NODES, EDGES, ROLES | {"label": "tem"}, "--label names the column 'tem'"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_sentence(nodes: Any, edges: Any, options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        plap.read_tables(nodes, edges, **options)
+
+
+def test_tables_go_straight_into_a_fit_and_a_prediction(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 2, 80)
+    nodes = pd.DataFrame({
+        "id": [f"n{k}" for k in range(80)],
+        "label": np.where(kind, "yes", "no"),
+        "size": 1000 * rng.normal(kind, 0.4),
+        "colour": np.where(rng.random(80) < 0.8, np.where(kind, "red", "blue"), "grey"),
+    })  # fmt: skip
+    ends = [f"n{k}" for k in rng.integers(0, 80, 400)]
+    edges = pd.DataFrame({"source": ends[:200], "target": ends[200:]})
+    result = plap.fit((nodes, edges), search=False, seeds=1, max_epochs=60, rivals=())
+    assert result.model.scores["accuracy"] > 0.8
+    again = result.predict((nodes[["colour", "size", "id"]].sample(frac=1, random_state=3), edges))
+    first = dict(zip(result.predictions.node_ids, result.predictions.predicted, strict=True))
+    assert dict(zip(again.node_ids, again.predicted, strict=True)) == first
+    with pytest.raises(InputError, match="no column 'size', which the model needs"):
+        result.predict((nodes[["id", "colour"]], edges))
