@@ -28,8 +28,17 @@ from plap.training import (
     tune,
 )
 
-SPEED = {"texas": (5.0, 200), "cora": (2.0, 200)}
-"""Wanted ratio and epochs of each data set."""
+BLOCKS = {
+    "model": "deep-pgnn", "hidden": 64, "K": 1, "layers": 5, "mlp_layers": 1, "norm": "layer",
+    "prenorm": True, "concat": True, "residual": True, "output": "linear",
+}  # fmt: skip
+SPEED: tuple[tuple[str, float, int, dict[str, Any]], ...] = (
+    ("texas", 5.0, 200, {}),
+    ("cora", 2.0, 200, {}),
+    ("texas", 3.0, 50, BLOCKS),
+    ("chameleon", 1.0, 10, BLOCKS),
+)
+"""Data set, wanted ratio, epochs, and what differs from the paper's model."""
 
 TUNING = ("cora", "texas", "wisconsin", "actor")
 MINUTES, CORA_ACCURACY, POINTS_BELOW_MLP = 3, 0.78, 0.01
@@ -41,8 +50,8 @@ def split_of(data: GraphData, seed: int) -> Split:
     return split(data, "chien", preset="dense", seed=seed)
 
 
-def runs_of(count: int, epochs: int, p: float) -> list[RunConfig]:
-    return [RunConfig(p=p, seed=seed, max_epochs=epochs, patience=epochs) for seed in range(count)]
+def runs_of(count: int, epochs: int, p: float, values: dict[str, Any]) -> list[RunConfig]:
+    return [RunConfig(**values, p=p, seed=seed, max_epochs=epochs, patience=epochs) for seed in range(count)]
 
 
 def seconds(data: GraphData, part: Split, batches: list[list[RunConfig]]) -> float:
@@ -56,12 +65,12 @@ def seconds(data: GraphData, part: Split, batches: list[list[RunConfig]]) -> flo
 def speed(root: str | None, runs: int, rounds: int, p: float) -> list[dict[str, Any]]:
     """All runs at once, and every tenth of them one after another, in turn; the median ratio."""
     rows = []
-    for name, (wanted, epochs) in SPEED.items():
+    for name, wanted, epochs, values in SPEED:
         data = load(name, root)
         part = split_of(data, 0)
-        configs = runs_of(runs, epochs, p)
+        configs = runs_of(runs, epochs, p, values)
         alone = configs[:: max(1, runs // 10)]
-        seconds(data, part, [runs_of(2, 2, p), runs_of(1, 2, p)])
+        seconds(data, part, [runs_of(2, 2, p, values), runs_of(1, 2, p, values)])
         pairs = []
         for _ in range(rounds):
             together = seconds(data, part, [configs]) / runs
@@ -69,7 +78,8 @@ def speed(root: str | None, runs: int, rounds: int, p: float) -> list[dict[str, 
         ratios = sorted(one / many for many, one in pairs)
         rows.append(
             {
-                "data": name, "runs": runs, "epochs": epochs, "p": p, "threads": torch.get_num_threads(),
+                "data": name, "model": configs[0].model, "runs": runs, "epochs": epochs, "p": p,
+                "threads": torch.get_num_threads(),
                 "together_ms_per_run_epoch": 1e3 * min(many for many, _ in pairs) / epochs,
                 "alone_ms_per_run_epoch": 1e3 * min(one for _, one in pairs) / epochs,
                 "ratio": ratios[len(ratios) // 2], "ratios": ratios, "wanted": wanted,
@@ -108,7 +118,8 @@ def tuning(root: str | None, seeds: int) -> list[dict[str, Any]]:
 def verdicts(result: dict[str, Any]) -> list[str]:
     """One line a figure: what was measured, what is wanted."""
     lines = [
-        f"{row['data']}: {row['runs']} runs at once {row['ratio']:.1f}x as fast (wanted {row['wanted']:g}x)"
+        f"{row['data']}: {row['runs']} runs of {row['model']} at once {row['ratio']:.1f}x as fast "
+        f"(wanted {row['wanted']:g}x)"
         for row in result.get("speed", [])
     ]
     by_name: dict[str, list[dict[str, Any]]] = {}

@@ -7,10 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from plap.data import GraphData, Split, csbm, split
 from plap.models import Parameters, find_model, integer, share
-from plap.training import RunConfig
+from plap.training import RunConfig, build_module
 from plap.training.config import OF_TRAINING
 
 
@@ -50,3 +51,24 @@ def config(model: str, **values: Any) -> RunConfig:
     """A configuration with those of the values that the model or training has a field for."""
     known = {*find_model(model).fields, *OF_TRAINING}
     return RunConfig(model, **{name: value for name, value in values.items() if name in known})
+
+
+def plain_loop(
+    config: RunConfig, graph_data: GraphData, split: Masks
+) -> tuple[list[float], list[float], torch.nn.Module]:
+    """Losses of training and validation, without dropout, and the last module."""
+    x = graph_data.x.double()
+    module = build_module(config, x.shape[1], 2).double()
+    optimizer = torch.optim.Adam(module.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+    train, val = [], []
+    for _ in range(config.max_epochs):
+        module.train()
+        optimizer.zero_grad()
+        loss = cross_entropy(module(x, graph_data.graph)[split.train], graph_data.y[split.train])
+        loss.backward()
+        optimizer.step()
+        train.append(float(loss.detach()))
+        module.eval()
+        with torch.no_grad():
+            val.append(float(cross_entropy(module(x, graph_data.graph)[split.val], graph_data.y[split.val])))
+    return train, val, module

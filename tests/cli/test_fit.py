@@ -127,6 +127,7 @@ def test_predict_labels_a_graph_it_never_saw(
         (["--split", "random"], "--split names the column 'random', which is not there"),
         (["--preset", "tiny"], "preset must be one of"),
         (["--stop-by", "luck"], "stop_by must be one of"),
+        (["--stopping", "soon"], "stopping must be one of best, progress, published"),
         (["--budget", "0"], "budget must be auto or a positive number"),
         (["--hidden", "0"], "hidden must be an integer of 1 or more"),
         (["--split", "public"], "came without public splits"),

@@ -4,11 +4,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from sklearn.metrics import roc_auc_score
 
 from plap.data import load, split
 from plap.errors import InputError
+from plap.experiments.execution import execute
 from plap.experiments.protocol import PROTOCOLS, find_protocol
-from plap.experiments.runs import files_digest
+from plap.experiments.runs import Job, Record, Setting, files_digest
+from plap.training import RunConfig, train_runs
 
 SMALL = "csbm:phi=0.5,n=80,f=4"
 
@@ -68,7 +71,7 @@ def test_mistakes_in_the_name_of_a_dataset(name: str, words: str) -> None:
 
 
 def test_unknown_protocol() -> None:
-    with pytest.raises(InputError, match="protocol must be one of paper, sound, not 'fair'"):
+    with pytest.raises(InputError, match="protocol must be one of paper, sound, masks, not 'fair'"):
         find_protocol("fair")
 
 
@@ -81,3 +84,23 @@ def test_changed_files_have_another_digest(tmp_path: Path) -> None:
     assert before == files_digest(f"{folder}:r=0.5")
     (folder / "edges.csv").write_text("source,target\na,c\n")
     assert files_digest(str(folder)) != before
+
+
+def test_given_masks_and_the_metric_of_two_classes() -> None:
+    masks = PROTOCOLS["masks"]
+    assert masks.task(masks.open(SMALL, 0)).metric.name == "roc_auc"
+    assert PROTOCOLS["sound"].task(PROTOCOLS["sound"].open(SMALL, 0)).metric.name == "accuracy"
+    assert masks.split(SMALL, 0, "dense").digest != masks.split(SMALL, 1, "dense").digest
+
+
+def test_runs_with_two_classes_are_stopped_and_scored_by_roc_auc() -> None:
+    records: list[Record] = []
+    config = RunConfig("mlp", max_epochs=12, lr=0.05)
+    execute(Job(Setting("masks", SMALL, "dense"), "mlp", None, (config,)), records.append)
+    (record,) = records
+    data, parts = PROTOCOLS["masks"].open(SMALL, 0), PROTOCOLS["masks"].split(SMALL, 0, "dense")
+    task = data.task.with_metric("roc_auc")
+    (result,) = train_runs(data.graph, data.x, data.y, [config], parts, task=task)
+    assert (record.metric, record.val_score) == ("ROC-AUC", result.val_score)
+    scores = result.logits.softmax(1)[parts.test, 1]
+    assert record.test_score == pytest.approx(roc_auc_score(data.y[parts.test], scores))

@@ -26,6 +26,7 @@ COUNTS = {
     "hidden-64-heterophilic": (66, 11, 5, 0),
     "hidden-64-homophilic": (77, 16, 9, 1),
     "homophilic": (77, 17, 9, 1),
+    "modern-heterophily": (49, 0, 0, 0),
     "noisy-heterophilic": (66, 7, 1, 0),
     "noisy-homophilic": (132, 17, 5, 3),
     "ogbn-arxiv": (13, 1, 0, 0),
@@ -38,6 +39,9 @@ COUNTS = {
 
 # table, row, column, mean, ±, marks: read off the paper by eye
 SPOTS = [
+    ("modern-heterophily", "gcn-tuned", "chameleon-filtered", "46.29", "3.40", ""),
+    ("modern-heterophily", "gat-sep-published", "minesweeper", "93.91", "0.35", ""),
+    ("modern-heterophily", "sage-tuned", "tolokers", None, None, ""),
     ("heterophilic", "mlp", "squirrel", "33.80", "1.05", "bold"),
     ("heterophilic", "gcn", "texas", "56.54", "17.02", ""),
     ("heterophilic", "pgnn-2.5", "chameleon", "48.80", "1.77", "bold underline"),
@@ -117,6 +121,8 @@ def test_a_cell_is_whole(name: str) -> None:
     for cell in cells(load_published(name)):
         if cell.out_of_memory:
             assert cell == PublishedCell(out_of_memory=True)
+            continue
+        if cell == PublishedCell():
             continue
         assert cell.mean is not None
         assert (cell.plus_minus is None) == (timed or plain)

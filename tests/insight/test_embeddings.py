@@ -20,7 +20,7 @@ def test_the_last_map_of_an_embedding_gives_the_logits() -> None:
         with torch.no_grad():
             expected = module.eval()(x, graph)
             torch.testing.assert_close(last(node_embeddings(module, x, graph)), expected)
-    with pytest.raises(plap.InputError, match="pGNN and GCN, not from MLP"):
+    with pytest.raises(plap.InputError, match="pGNN, GCN and deep pGNN, not from MLP"):
         node_embeddings(plap.nn.baselines.MLP(3, 2, 2), x, graph)
 
 

@@ -62,7 +62,7 @@ def test_weights_all_zero_are_not_a_number_less() -> None:
 
 
 def test_other_models_have_no_weights() -> None:
-    with pytest.raises(plap.InputError, match="by pGNN and GAT, not by MLP"):
+    with pytest.raises(plap.InputError, match="by pGNN, GAT and deep pGNN, not by MLP"):
         learned_weights(plap.nn.baselines.MLP(2, 2, 2), torch.eye(2), plap.Graph.from_edges([(0, 1)]))
 
 

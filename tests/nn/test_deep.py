@@ -65,6 +65,87 @@ def test_is_its_formula(norm: Any, residual: bool, mlp_layers: int) -> None:
     torch.testing.assert_close(model(features(), EDGES), expected)
 
 
+def test_a_block_normalises_its_input_and_sees_it_beside_its_neighbours() -> None:
+    """What the docstring says of prenorm, concat and a linear output, block after block."""
+    model: Any = make(norm="layer", prenorm=True, concat=True, residual=True, mlp_layers=1, output="linear")
+    h = relu(model.mlp[0](features()))
+    for conv in model.convs:
+        u = layer_norm(h, h.shape[1:])
+        beside = torch.cat([u, plap.propagate(u, GRAPH, 1.5, 0.1, 2, backend="dense")], 1)
+        h = h + relu(beside @ conv.lin.weight.T + conv.lin.bias)
+    torch.testing.assert_close(model(features(), GRAPH), model.lin(layer_norm(h, h.shape[1:])))
+
+
+@pytest.mark.parametrize("output", ["linear", "max", "cat"])
+def test_jumping_knowledge_sees_every_layer(output: Any) -> None:
+    model: Any = make(norm=None, output=output, mlp_layers=1)
+    h, states = relu(model.mlp[0](features())), []
+    for conv in model.convs:
+        h = relu(conv(h, GRAPH))
+        states.append(h)
+    seen = {"linear": h, "max": torch.stack(states).amax(0), "cat": torch.cat(states, 1)}[output]
+    torch.testing.assert_close(model(features(), GRAPH), model.lin(seen))
+
+
+def test_one_layer_without_norm_and_residual_is_the_papers_pgnn() -> None:
+    paper = plap.nn.PGNN(8, 4, 3, p=1.5, mu=0.1, K=4, dropout=0.5).double()
+    model = make(num_layers=1, mlp_layers=1, norm=None, K=4, dropout=0.5)
+    places = {"lin.": "mlp.0.", "conv.": "convs.0."}
+    state = {next(to + k.removeprefix(of) for of, to in places.items() if k.startswith(of)): v
+             for k, v in paper.state_dict().items()}  # fmt: skip
+    model.load_state_dict(state)
+    results = []
+    for module in (paper, model):
+        module.train()
+        torch.manual_seed(1)
+        results.append(module(features(), GRAPH))
+    assert torch.equal(*results)
+    assert torch.equal(paper.eval()(features(), GRAPH), model.eval()(features(), GRAPH))
+
+
+@pytest.mark.parametrize("num_layers", [2, 4])
+def test_steps_without_a_pull_to_the_input_are_graph_convolutions(num_layers: int) -> None:
+    """K = 1, p = 2, μ → 0: H' = ReLU(D^-1/2 W D^-1/2 H Θ), as in GCN without its self-loops."""
+    ring = problems.random_graph(8, 0.6, seed=3)
+    model: Any = make(num_layers=num_layers, p=2.0, K=1, mu=1e-13, norm=None)
+    W = torch.from_numpy(ring.to_scipy().toarray())
+    root = W.sum(1).rsqrt()
+    h = x = problems.features(8, 8, seed=1)
+    for index, conv in enumerate(model.convs):
+        h = conv.lin(root[:, None] * W @ (root[:, None] * h))
+        h = h if index == num_layers - 1 else relu(h)
+    torch.testing.assert_close(model(x, ring), h)
+
+
+def test_each_layer_may_have_its_own_p_mu_and_K() -> None:
+    model: Any = make(p=(1.0, 2.0, 2.5), mu=(0.1, 1.0, 10.0), K=(1, 2, 4), norm=None)
+    h = features()
+    for p, mu, K, conv in zip((1.0, 2.0, 2.5), (0.1, 1.0, 10.0), (1, 2, 4), model.convs, strict=True):
+        z = conv.lin(plap.propagate(h, GRAPH, p, mu, K, backend="dense"))
+        h = relu(z)
+    torch.testing.assert_close(model(features(), GRAPH), z)
+    assert model.hops == 7
+
+
+def test_penalties_of_one_layer_or_of_all() -> None:
+    mcp, huber = plap.penalties.MCP(3.0), plap.penalties.Huber(1.0)
+    assert [type(conv.penalty).__name__ for conv in make(penalty=mcp).convs] == ["MCP"] * 3
+    mixed = make(penalty=(mcp, huber, None), norm=None)
+    assert [type(conv.penalty).__name__ for conv in mixed.convs] == ["MCP", "Huber", "Power"]
+    assert bool(mixed(features(), GRAPH).isfinite().all())
+
+
+@pytest.mark.parametrize(("tied", "count"), [(True, 1), (False, 3)])
+def test_learned_values_of_each_layer_or_of_all(tied: bool, count: int) -> None:
+    model: Any = make(learn_p=True, learn_mu=True, tied=tied)
+    assert len({id(conv._raw_p) for conv in model.convs}) == count
+    assert sum(name.endswith("_raw_mu") for name, _ in model.named_parameters()) == count
+    model(features(), GRAPH).square().sum().backward()
+    assert all(bool(conv._raw_p.grad != 0) and bool(conv._raw_mu.grad != 0) for conv in model.convs)
+    other = make(learn_p=True, learn_mu=True, tied=tied)
+    other.load_state_dict(model.state_dict())
+
+
 def test_a_single_layer_is_the_convolution() -> None:
     model = make(num_layers=1)
     torch.testing.assert_close(model(features(), GRAPH), model.convs[0](features(), GRAPH))
@@ -192,6 +273,8 @@ def test_learns_a_heterophilic_graph_better_than_its_features() -> None:
         ({"num_layers": 0}, "num_layers must be an integer of 1 or more, not 0"),
         ({"mlp_layers": -1}, "mlp_layers must be an integer of 0 or more, not -1"),
         ({"num_layers": 2.0}, "num_layers must be an integer"),
+        ({"output": "mean"}, "output must be one of layer, linear, max, cat, not 'mean'"),
+        ({"p": (1.5, 2.0)}, "p has 2 values for 3 layers: give one, or one per layer"),
         ({"norm": "group"}, "norm must be 'batch', 'layer' or None, not 'group'"),
     ],
 )

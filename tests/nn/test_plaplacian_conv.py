@@ -28,6 +28,14 @@ def test_is_propagation_then_a_linear_map(x: Tensor) -> None:
     assert torch.equal(conv(x, EDGES), conv.lin(plap.propagate(x, graph, 1.5, 0.1, 3)))
 
 
+def test_maps_its_input_beside_what_came_of_it(x: Tensor) -> None:
+    conv = PLaplacianConv(6, 3, p=1.5, mu=0.1, K=3, concat=True)
+    graph = plap.Graph.from_edge_index(EDGES, num_nodes=5)
+    own, others = conv.lin.weight.split(6, 1)
+    expected = x @ own.T + plap.propagate(x, graph, 1.5, 0.1, 3) @ others.T + conv.lin.bias
+    torch.testing.assert_close(conv(x, EDGES), expected)
+
+
 def test_takes_every_form_of_graph(x: Tensor) -> None:
     conv = PLaplacianConv(6, 3)
     expected = conv(x, EDGES)

@@ -14,7 +14,6 @@ from markdown_it import MarkdownIt
 import outcome_samples
 from plap.experiments.table_report import table_report
 from plap.experiments.table_result import Cell, TableResult
-from plap.experiments.tables import table_names
 from plap.reporting import table_files, table_latex, table_markdown
 
 HOSTILE = r"""a|b*c_d`e` <i>[f](g) #1 50% & $x$ ~{h}^\i, "j" """.strip()
@@ -61,7 +60,7 @@ def table_of(html: str, which: int = 0) -> list[list[str]]:
     return [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL) for row in body.split("</tr>")[:-1]]
 
 
-@pytest.mark.parametrize("name", table_names())
+@pytest.mark.parametrize("name", outcome_samples.OF_THE_PAPER)
 def test_markdown_has_every_cell_beside_the_published_one(name: str) -> None:
     result = outcome_samples.sample(name)
     rows = table_of(rendered(markdown(result)))
@@ -165,7 +164,7 @@ def tabulars(text: str) -> list[list[list[str]]]:
     return found
 
 
-@pytest.mark.parametrize("name", table_names())
+@pytest.mark.parametrize("name", outcome_samples.OF_THE_PAPER)
 def test_latex_has_every_cell_beside_the_published_one(name: str) -> None:
     result = outcome_samples.sample(name)
     blocks = tabulars(latex(result))

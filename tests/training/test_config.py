@@ -24,7 +24,7 @@ def test_a_configuration_survives_json_and_pickle() -> None:
     [
         ("model", "gatt"), ("hidden", 0), ("p", 0.99), ("p", float("nan")), ("mu", 0.0), ("K", 0), ("K", 2.5),
         ("lr", 0.0), ("weight_decay", -1e-4), ("dropout", 1.0), ("seed", -1), ("seed", True),
-        ("max_epochs", 0), ("patience", 0), ("stop_by", "f1"), ("mu", float("inf")),
+        ("max_epochs", 0), ("patience", 0), ("stop_by", "f1"), ("stopping", "soon"), ("mu", float("inf")),
     ],
 )  # fmt: skip
 def test_what_has_no_meaning_is_refused_by_name(field: str, value: Any) -> None:
@@ -37,7 +37,7 @@ def test_a_field_that_the_model_does_not_have_is_refused() -> None:
         RunConfig(model="mlp", p=1.5)
     assert str(caught.value) == (
         "mlp has no field 'p': the model's are hidden, dropout; "
-        "training's are lr, weight_decay, seed, max_epochs, patience, stop_by"
+        "training's are lr, weight_decay, seed, max_epochs, patience, stop_by, stopping"
     )
     with pytest.raises(InputError, match=r"no field 'hiden' \(did you mean 'hidden'\?\)"):
         RunConfig.from_dict({"hiden": 2})

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
-from torch.nn.functional import cross_entropy
 
 import tiny_training as tiny
 from plap.models import model_names
@@ -15,34 +12,13 @@ from plap.training import RunConfig, build_module, train_runs
 MODELS = model_names()
 
 
-def plain_loop(
-    config: RunConfig, data: Any, split: tiny.Masks
-) -> tuple[list[float], list[float], torch.nn.Module]:
-    """Losses of training and validation, without dropout, and the last module."""
-    x = data.x.double()
-    module = build_module(config, x.shape[1], 2).double()
-    optimizer = torch.optim.Adam(module.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-    train, val = [], []
-    for _ in range(config.max_epochs):
-        module.train()
-        optimizer.zero_grad()
-        loss = cross_entropy(module(x, data.graph)[split.train], data.y[split.train])
-        loss.backward()
-        optimizer.step()
-        train.append(float(loss.detach()))
-        module.eval()
-        with torch.no_grad():
-            val.append(float(cross_entropy(module(x, data.graph)[split.val], data.y[split.val])))
-    return train, val, module
-
-
 @pytest.mark.parametrize("model", MODELS)
 def test_history_is_that_of_a_plain_loop(model: str) -> None:
     data = tiny.data()
     split = tiny.masks(data.y)
     values = {"K": 3, "dropout": 0.0, "max_epochs": 12}
     config = tiny.config(model, p=1.5, alpha=0.2, lr=0.03, seed=5, **values)
-    train, val, _ = plain_loop(config, data, split)
+    train, val, _ = tiny.plain_loop(config, data, split)
     beside = tiny.config(model, p=2.5, mu=1.0, lr=0.001, seed=6, alpha=0.7, **values)
     result = train_runs(data.graph, data.x, data.y, [beside, config], split, dtype=torch.float64)[1]
     assert result.history.train_loss.tolist() == pytest.approx(train, abs=1e-9)

@@ -5,9 +5,19 @@ from dataclasses import replace
 import pytest
 import torch
 
+import plap
 import tiny_training as tiny
 from plap import InputError
-from plap.training import Progress, RunConfig, SearchSpace, TuneResult, train_ensemble, train_runs, tune
+from plap.training import (
+    Progress,
+    RunConfig,
+    SearchSpace,
+    TuneResult,
+    architectures,
+    train_ensemble,
+    train_runs,
+    tune,
+)
 
 DATA = tiny.data(nodes=80, phi=-0.6)
 SPLIT = tiny.masks(DATA.y)
@@ -106,3 +116,56 @@ def test_an_ensemble_is_the_mean_of_its_runs() -> None:
     torch.testing.assert_close(
         multilabel.probabilities, sum(run.logits.sigmoid() for run in multilabel.runs) / 2
     )
+
+
+MLP = SearchSpace(RunConfig("mlp", max_epochs=20), hidden=(8, 16))
+GCN = SearchSpace(RunConfig("gcn", max_epochs=20))
+DEEP = architectures(RunConfig("deep-pgnn", max_epochs=20), hidden=(8,), layers=(1, 2))
+
+
+def test_several_spaces_share_the_budget_and_each_reaches_the_end() -> None:
+    spaces = [MLP, GCN, *DEEP]
+    found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=3600)
+    first = [trial.config for trial in found.trials if trial.rung == 0]
+    counts = [sum(config.model == model for config in first) for model in ("mlp", "gcn", "deep-pgnn")]
+    assert counts == [3, 3, 6]
+    last = max(trial.rung for trial in found.trials)
+    finalists = [trial.config for trial in found.trials if trial.rung == last]
+    assert {config.model for config in finalists} == {"mlp", "gcn", "deep-pgnn"}
+    assert {config.value("norm") == "none" for config in finalists if config.model == "deep-pgnn"} == {
+        True,
+        False,
+    }
+    assert all(sum(replace(c, seed=0) == replace(d, seed=0) for d in finalists) == 3 for c in finalists)
+
+
+def test_the_best_of_all_spaces_wins() -> None:
+    found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[MLP, GCN], budget=3600)
+    last = [trial for trial in found.trials if trial.rung == max(t.rung for t in found.trials)]
+    means: dict[RunConfig, float] = {}
+    for trial in last:
+        config = replace(trial.config, seed=0)
+        means[config] = means.get(config, 0.0) + trial.val_score / 3
+    assert means[found.best] == pytest.approx(max(means.values()))
+    assert found.uses_edges == (found.best.model == "gcn")
+
+
+def test_where_edges_bring_nothing_the_model_without_them_is_preferred() -> None:
+    """All features tell the class: both models are right everywhere, and the MLP's loss is higher."""
+    x = torch.nn.functional.one_hot(DATA.y, 2).float() * 5
+    spaces = [
+        SearchSpace(RunConfig("gcn", max_epochs=60), lr=(0.05,), dropout=(0.0,), weight_decay=(0.0,)),
+        SearchSpace(RunConfig("mlp", max_epochs=60), lr=(0.01,), dropout=(0.0,), weight_decay=(0.0,)),
+    ]
+    graph = plap.Graph.from_edges([], num_nodes=DATA.graph.num_nodes)
+    found = tune(graph, x, DATA.y, SPLIT, space=spaces, budget=1000)
+    assert {trial.val_score for trial in found.trials} == {1.0}
+    losses = {trial.config.model: trial.val_loss for trial in found.trials}
+    assert losses["gcn"] < losses["mlp"]
+    assert found.best.model == "mlp"
+    assert not found.uses_edges
+
+
+def test_no_space_at_all() -> None:
+    with pytest.raises(InputError, match="at least one"):
+        tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[])

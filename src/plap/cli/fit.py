@@ -84,6 +84,9 @@ def fit(
     weight_decay: Annotated[float | None, typer.Option(help="Keep the weight decay at this value.")] = None,
     hidden: Annotated[int, typer.Option(help="Hidden units.")] = 16,
     tune: Annotated[bool, typer.Option(help="Search for the values that are not given.")] = True,
+    models: Annotated[
+        str, typer.Option(help="Models that the search may choose from, such as pgnn,deep-pgnn.")
+    ] = MODEL,
     budget: Annotated[
         int | None, typer.Option(help="Epochs that the search may spend over all runs.")
     ] = None,
@@ -98,6 +101,13 @@ def fit(
     stop_by: Annotated[
         str, typer.Option(help="Stop by accuracy or by loss on the validation nodes.")
     ] = "accuracy",
+    stopping: Annotated[
+        str,
+        typer.Option(
+            help="What patience counts from: progress (a better score or a lower loss), best (the best "
+            "epoch), or published (as in the paper's code: no early stopping)."
+        ),
+    ] = "progress",
     metric: Annotated[
         str | None,
         typer.Option(help="What the search, early stopping and the headline go by, such as roc_auc or mae."),
@@ -145,10 +155,12 @@ def fit(
     given = {"p": p, "mu": mu, "K": steps, "lr": lr, "dropout": dropout, "weight_decay": weight_decay}
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
+        models=tuple(name.strip() for name in models.split(",")),
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
         hidden=hidden, pieces=pieces, metric=metric,
         class_weight=None if class_weight == "none" else class_weight, conformal=conformal,
-        max_epochs=max_epochs, patience=patience, stop_by=stop_by, seed=seed,  # type: ignore[arg-type]
+        max_epochs=max_epochs, patience=patience, seed=seed,
+        stop_by=stop_by, stopping=stopping,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded

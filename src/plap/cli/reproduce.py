@@ -53,7 +53,8 @@ def reproduce(
         bool, typer.Option("--quick", help="A first look: three runs, a small grid, fewer epochs.")
     ] = False,
     protocol: Annotated[
-        str | None, typer.Option(help="Rules for splits and data: paper or sound (default: the table's own).")
+        str | None,
+        typer.Option(help="Rules for splits and data: paper, sound or masks (default: the table's own)."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(help="Number of processes (default: one per core).", min=1)

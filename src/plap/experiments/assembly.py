@@ -113,7 +113,7 @@ def _settings(plan: CellPlan, config: RunConfig) -> dict[str, object]:
 def _unit(table: TableDefinition, records: Sequence[Record]) -> str:
     if table.full_score is None:
         return "ms per epoch"
-    metric = records[0].metric if records else "accuracy"
+    metric = " or ".join(dict.fromkeys(record.metric for record in records)) or "accuracy"
     return f"{metric} in %" if table.full_score == PERCENT else f"{metric}, from 0 to 1"
 
 

@@ -17,7 +17,6 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from plap import __version__
 from plap.data import GraphData, Split
@@ -179,29 +178,25 @@ def _train(job: Job, configs: list[RunConfig], emit: Emit) -> None:
 def _train_together(
     job: Job, data: GraphData, digest: str, members: Sequence[tuple[RunConfig, Split]], emit: Emit
 ) -> None:
+    task = find_protocol(job.setting.protocol).task(data)
+
     def finished(index: int, result: RunResult) -> None:
         config, parts = members[index]
+        probabilities, predictions = task.probabilities(result.logits), task.predict(result.logits)
         if job.setting.correct_and_smooth:
-            predictions = data.task.decode(_corrected(result, data, parts))
-        else:
-            predictions = data.task.predict(result.logits)
-        emit(_record(job.run(config), result, predictions, data, parts, digest))
+            probabilities = correct_and_smooth(probabilities, data.graph, data.y, parts)
+            predictions = task.decode(probabilities)
+        said = predictions if task.metric.takes == "predictions" else probabilities
+        score = task.metric.function(data.y[parts.test], said[parts.test])
+        emit(_record(job.run(config), result, task.metric.label, score, parts, digest))
 
     train_runs(
         data.graph, data.x, data.y, [config for config, _ in members], [parts for _, parts in members],
-        num_classes=data.num_classes, on_interrupt="raise", finished=finished,
+        task=task, on_interrupt="raise", finished=finished,
     )  # fmt: skip
 
 
-def _corrected(result: RunResult, data: GraphData, parts: Split) -> Tensor:
-    """Probabilities after correct and smooth, with the labels of training nodes only."""
-    return correct_and_smooth(data.task.probabilities(result.logits), data.graph, data.y, parts)
-
-
-def _record(
-    run: Run, result: RunResult, predictions: Tensor, data: GraphData, parts: Split, digest: str
-) -> Record:
-    metric = data.task.metric
+def _record(run: Run, result: RunResult, metric: str, score: float, parts: Split, digest: str) -> Record:
     history = result.history
     columns = np.stack([c.numpy() for c in (history.train_loss, history.val_loss, history.val_score)])
     finite = bool(np.isfinite(columns).all()) and bool(torch.isfinite(result.logits).all())
@@ -209,8 +204,8 @@ def _record(
         run=run,
         split_digest=parts.digest,
         data_digest=digest,
-        metric=metric.label,
-        test_score=metric.function(data.y[parts.test], predictions[parts.test]),
+        metric=metric,
+        test_score=score,
         val_score=result.val_score,
         val_loss=result.val_loss,
         best_epoch=result.best_epoch,

@@ -1,4 +1,4 @@
-"""The rules by which runs are compared: the paper's own, or sound ones; every result names them."""
+"""The rules by which runs are compared: the paper's, sound ones, or given masks; every result names them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from plap.data import GraphData, Split, load, perturb_edges, split
 from plap.data.dataset import largest_component
 from plap.data.dataset_name import DatasetName
 from plap.data.resolve import open_graph
+from plap.data.tasks import Task
 from plap.errors import InputError
 
 _PAPER_SEED = 2021
@@ -30,6 +31,14 @@ class Protocol:
     """Datasets that are reduced to their largest component."""
     renamed: tuple[tuple[str, str], ...] = ()
     """Datasets that others are opened for."""
+    two_class_metric: str | None = None
+    """Metric of datasets with two classes; None: that of the task, which is accuracy."""
+
+    def task(self, data: GraphData) -> Task:
+        """What is predicted, with the metric that training and the result go by."""
+        if self.two_class_metric is None or not data.task.one_class_per_node or data.num_classes != 2:
+            return data.task
+        return data.task.with_metric(self.two_class_metric)
 
     def draw(self, seed: int) -> int:
         """The seed for the data of the run ``seed``."""
@@ -92,11 +101,23 @@ PROTOCOLS: dict[str, Protocol] = {
         None,
         renamed=(("cornell-2021", "cornell"),),
     ),
+    "masks": Protocol(
+        "masks",
+        (
+            "Protocol masks: the masks that came with the data, one after another; where none did, a new "
+            "stratified split for every run.",
+            "ROC-AUC where there are two classes, otherwise accuracy, as the data's authors have it; whole, "
+            "undirected graphs.",
+        ),
+        "stratified",
+        None,
+        two_class_metric="roc_auc",
+    ),
 }
 
 
 def find_protocol(name: str) -> Protocol:
-    """``paper`` or ``sound``."""
+    """``paper``, ``sound`` or ``masks``."""
     return PROTOCOLS[check_choice("protocol", name, PROTOCOLS)]
 
 

@@ -139,7 +139,7 @@ def reproduce(
         Number of epochs without improvement after which a run ends (default: 200).
     quick : bool
         A first look: three runs, a small grid, fewer epochs.
-    protocol : "paper" or "sound", optional
+    protocol : "paper", "sound" or "masks", optional
         The rules for splits and data; by default the table's own.
     workers : int, optional
         Number of processes; by default one per core. Running times are always measured by one process.

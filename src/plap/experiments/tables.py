@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from plap.checks import check_choice, check_integer, did_you_mean
 from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
+from plap.experiments.protocol import PROTOCOLS
 from plap.experiments.published import PERCENT, PublishedTable, load_published
 from plap.experiments.rows import Row, find_row, parse_row
 
@@ -145,7 +146,7 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
     _check_families(raw.get("families", []), keys, where)
     _check_choice(raw, "measure", get_args(Measure), where)
     _check_choice(raw, "split", ("sparse", "dense", "public"), where)
-    _check_choice(raw, "protocol", ("paper", "sound"), where)
+    _check_choice(raw, "protocol", tuple(PROTOCOLS), where)
     return TableDefinition(
         name=name,
         title=raw.get("title", published.caption if published else name),

@@ -197,6 +197,7 @@ class _Comparing:
         kind = find_model(model)
         begin = time.perf_counter()
         fitted = train(model, self._tell(kind.title_or_name))
+        kind = find_model(fitted.config.model)
         return self._judged(kind.title_or_name, kind.uses, fitted.ensemble.probabilities, begin, fitted)
 
     def _simple(self, rival: Rival) -> Method:

@@ -26,6 +26,9 @@ from plap.nn.linear import Features
 from plap.training import RunConfig, build_module
 from plap.training.pieces.distributed import choose_device
 
+_ADDED_LATER = {"stopping"}
+"""Fields that a model saved by an earlier version may lack: they have no part in predictions."""
+
 
 def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") -> Predictions:
     """Predictions for every node of ``data``; its own labels, where it has any, are recoded beside them.
@@ -39,7 +42,7 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
     """
     data = as_fitted(model, data)
     config = RunConfig.from_dict(dict(model.config))
-    if set(config.to_dict()) != set(model.config):
+    if set(config.to_dict()) - set(model.config) - _ADDED_LATER:
         raise InputError(f"{model.path}: model.json does not have the whole configuration")
     probabilities = member_probabilities(config, model.states, data.graph, data.x, model.task, device=device)
     known = model.task.recoded(data.y, data.task)

@@ -20,6 +20,7 @@ from plap.training import (
     SearchSpace,
     SplitLike,
     Trial,
+    architectures,
     train_ensemble,
     tune,
 )
@@ -84,7 +85,7 @@ def fit_model(
     memory = settings.memory_budget
     if settings.search:
         found = tune(
-            graph, x, y, split, space=_space(config, settings), seed=config.seed, budget=settings.budget,
+            graph, x, y, split, space=_spaces(config, settings), seed=config.seed, budget=settings.budget,
             num_classes=num_classes, task=task, memory_budget=memory,
             progress=_part(progress, 0.0, _SEARCH),
         )  # fmt: skip
@@ -119,13 +120,21 @@ def _part(progress: ProgressCallback | None, begin: float, end: float) -> Progre
     return lambda state: progress(replace(state, done=begin + (end - begin) * state.done))
 
 
-def _space(config: RunConfig, settings: FitSettings) -> SearchSpace:
-    """The model's grid around ``config``, without the fields that are fixed."""
-    fixed = settings.fixed if config.model == MODEL else {}
-    searched = find_model(config.model).search_grid
-    return SearchSpace(config, **{name: (value,) for name, value in fixed.items() if name in searched})
+def _spaces(config: RunConfig, settings: FitSettings) -> list[SearchSpace]:
+    """The model's grid around ``config`` without the fixed fields, and what else a fit may choose from."""
+    if config.model != MODEL:
+        return [SearchSpace(config)]
+    searched = find_model(MODEL).search_grid
+    fixed = {name: (value,) for name, value in settings.fixed.items() if name in searched}
+    others = [name for name in settings.models if name != MODEL]
+    return [
+        SearchSpace(config, **fixed),
+        *(space for name in others for space in architectures(settings.config(name))),
+    ]
 
 
 def searched_values(config: RunConfig) -> dict[str, Any]:
     """The fields that a search of this model may choose, by name."""
-    return {name: config.value(name) for name in find_model(config.model).search_grid}
+    kind = find_model(config.model)
+    names = dict.fromkeys(name for grid in (kind.search_grid, *kind.variants) for name in grid)
+    return {name: config.value(name) for name in names}

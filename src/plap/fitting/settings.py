@@ -9,8 +9,9 @@ from typing import Any, Literal, get_args
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
+from plap.models import find_model, models_with
 from plap.training import RunConfig
-from plap.training.config import StopBy
+from plap.training.config import StopBy, Stopping
 from plap.training.pieces.evaluation import EvaluateOn
 
 MODEL = "pgnn"
@@ -40,6 +41,9 @@ class FitSettings:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the configuration that the search must not change."""
     search: bool = True
+    models: tuple[str, ...] = (MODEL,)
+    """What the search may choose from: :data:`MODEL`, and further names of
+    :mod:`plap.models`, such as deep-pgnn. ``fixed`` is for :data:`MODEL` alone."""
     budget: int | Literal["auto"] = "auto"
     """Epochs that the search may spend, over all runs."""
     seeds: int | None = None
@@ -48,6 +52,8 @@ class FitSettings:
     max_epochs: int = 1000
     patience: int = 200
     stop_by: StopBy = "accuracy"
+    stopping: Stopping = "progress"
+    """What patience counts from, see :class:`plap.training.RunConfig`."""
     seed: int = 0
     memory_budget: int | str | None = None
     metric: str | None = None
@@ -72,6 +78,9 @@ class FitSettings:
             raise InputError(f"conformal must be a coverage between 0 and 1, not {self.conformal!r}")
         if self.loss not in get_args(Loss):
             raise InputError(f"loss must be one of {', '.join(get_args(Loss))}, not {self.loss!r}")
+        for name in self.models:
+            if find_model(name).pair_states is None:  # the page shows which edges the model trusts
+                raise InputError(f"models may be {models_with('pair_states')}, not {name}: see rivals")
 
     @property
     def members(self) -> int:
@@ -88,6 +97,7 @@ class FitSettings:
                 "max_epochs": self.max_epochs,
                 "patience": self.patience,
                 "stop_by": self.stop_by,
+                "stopping": self.stopping,
                 **(self.fixed if model == MODEL else {}),
             },
         )

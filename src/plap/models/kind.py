@@ -18,7 +18,7 @@ Grid = Mapping[str, tuple[Any, ...]]
 """The values that some fields may take. The last field varies fastest."""
 
 TRAINING_FIELDS = (
-    "model", "parameters", "lr", "weight_decay", "seed", "max_epochs", "patience", "stop_by",
+    "model", "parameters", "lr", "weight_decay", "seed", "max_epochs", "patience", "stop_by", "stopping",
 )  # fmt: skip
 """Fields of :class:`plap.training.RunConfig`, which no model's parameters may be called."""
 
@@ -62,6 +62,9 @@ class ModelKind(Generic[P]):
     """For a shorter search: values in place of the grid's; where it names none, the grid's own."""
     search: Grid | None = None
     """What :func:`plap.training.tune` and ``plap fit`` search; by default the grid."""
+    variants: tuple[Grid, ...] = ()
+    """Values in place of or beside those of ``search``, one grid for each of the forms of a model that are
+    worth a search of their own; see :func:`plap.training.architectures`."""
     even_over: str | None = None
     """A parameter whose values a random draw from ``search`` takes equally often."""
     dropout_fields: tuple[str, ...] | None = None
@@ -119,6 +122,11 @@ class ModelKind(Generic[P]):
     def search_grid(self) -> Grid:
         """What a search tries where it is not told otherwise."""
         return self.grid if self.search is None else self.search
+
+    def family_of(self, parameters: P) -> Family | None:
+        """How runs with these parameters are stacked; None: one run after another."""
+        family = self.stacked
+        return None if family is None or (family.serves and not family.serves(parameters)) else family
 
     def may_share(self, parameters: P) -> bool:
         """Whether the evaluation's forward pass serves the next training step too."""

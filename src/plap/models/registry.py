@@ -13,6 +13,7 @@ from plap.models.kind import TRAINING_FIELDS, ModelKind
 from plap.models.parameters import Parameters
 
 _KINDS: dict[str, ModelKind[Any]] = {}
+_SEARCHABLE = tuple(name for name in TRAINING_FIELDS if name not in ("model", "parameters", "seed"))
 
 
 def register_model(kind: ModelKind[Any], *, replace: bool = False) -> None:
@@ -92,7 +93,8 @@ def model_of(module: torch.nn.Module) -> ModelKind[Any] | None:
 
 def models_with(hook: str) -> str:
     """Titles of the models that have something optional, such as ``edge_weights``, in a sentence."""
-    return " and ".join(kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook) is not None)
+    titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook) is not None]
+    return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
 
 
 def _check_parameters(kind: ModelKind[Any]) -> None:
@@ -113,9 +115,10 @@ def _check_parameters(kind: ModelKind[Any]) -> None:
 
 
 def _check_names(kind: ModelKind[Any]) -> None:
-    for place in ("grid", "small", "search"):
-        for name, values in (getattr(kind, place) or {}).items():
-            if name not in (*kind.fields, "lr", "weight_decay", "max_epochs", "patience", "stop_by"):
+    grids = [(place, getattr(kind, place) or {}) for place in ("grid", "small", "search")]
+    for place, grid in [*grids, *(("variants", grid) for grid in kind.variants)]:
+        for name, values in grid.items():
+            if name not in (*kind.fields, *_SEARCHABLE):
                 raise InputError(
                     f"model {kind.name!r}: {place} names {name!r}, which is neither a parameter of the model "
                     f"nor a setting of training{near_miss(name, kind.fields)}"

@@ -91,12 +91,19 @@ class Family:
     uses_adjacency: bool = False
     propagation: Callable[[Any], Propagation] | None = None
     """(parameters) → what may be computed again where memory is short; None: nothing."""
+    serves: Callable[[Any], bool] | None = None
+    """(parameters) → whether runs with these are stacked; None: always."""
 
     def stack(self, modules: Sequence[torch.nn.Module], dtype: torch.dtype) -> StackedState:
         """One module per run → one state of all runs."""
         states = [module.state_dict() for module in modules]
-        parameters = {name: torch.stack([s[name] for s in states]).to(dtype) for name in states[0]}
-        return StackedState({name: _turned(value) for name, value in parameters.items()}, {})
+        kept = {name for name, _ in modules[0].named_buffers()}
+        stacked = {name: torch.stack([s[name] for s in states]) for name in states[0]}
+        parameters = {name: _turned(v.to(dtype)) for name, v in stacked.items() if name not in kept}
+        buffers = {
+            name: v.to(dtype) if v.is_floating_point() else v for name, v in stacked.items() if name in kept
+        }
+        return StackedState(parameters, buffers)
 
     def unstack(self, state: State, run: int) -> State:
         """What the single-run module of one run loads."""

@@ -1,25 +1,27 @@
-"""Stacks of p-Laplacian layers, as the paper's appendix uses them."""
+"""Deep p-Laplacian networks: the stacks of the paper's appendix, and what later work adds to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.nn import BatchNorm1d, Identity, LayerNorm, Module, ModuleList
+from torch.nn import BatchNorm1d, Identity, LayerNorm, Linear, Module, ModuleList
 from torch.nn.functional import relu
 
-from plap.checks import check_integer
+from plap.checks import check_choice, check_integer
 from plap.errors import InputError
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import FeatureLinear, Features, dropout
 from plap.nn.plaplacian_conv import PLaplacianConv
 
 Norm = Literal["batch", "layer"] | None
+Output = Literal["layer", "linear", "max", "cat"]
 
 _NORMS: dict[Norm, Callable[[int], Module]] = {"batch": BatchNorm1d, "layer": LayerNorm, None: Identity}
+_LEARNED = ("_raw_p", "_raw_mu", "_raw_gamma")
 
 
 class DeepPGNN(torch.nn.Module):
@@ -30,16 +32,22 @@ class DeepPGNN(torch.nn.Module):
         H^{(l)} &= g(\mathrm{conv}_l(H^{(l-1)})) \; [+ \, H^{(l-1)}], \quad l < L, \\
         Z &= \mathrm{conv}_L(H^{(L-1)}), \qquad g = \mathrm{dropout} \circ \mathrm{ReLU} \circ \mathrm{norm}
 
-    The result is the logits Z. :meth:`for_ppi`, :meth:`for_arxiv` and :meth:`for_arxiv_residual` make the
-    models of the appendix.
+    With ``prenorm`` the normalisation stands in front of each convolution instead of behind it. With another
+    ``output`` than "layer" all L layers are hidden ones, and a linear map makes the logits of what they give.
+
+    The result is the logits Z. Special cases are the paper's :class:`PGNN` (``num_layers=1, mlp_layers=1,
+    norm=None``) and, with p = 2, K = 1 and a small μ, a stack of graph convolutions without self-loops.
+    :meth:`for_ppi`, :meth:`for_arxiv` and :meth:`for_arxiv_residual` make the models of the appendix.
 
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
     num_layers : int
         L, the number of p-Laplacian layers.
-    p, mu, K, and further keywords :
-        Of every layer, as in :class:`PLaplacianConv`.
+    p, mu, K : number, or a sequence of L numbers
+        Of every layer, or of each.
+    penalty, concat, learn_p, learn_mu, learn_gamma, and further keywords :
+        Of every layer, as in :class:`PLaplacianConv`; ``penalty`` may be a sequence of L penalties.
     dropout : float
         Share of the hidden units that is dropped in training, after every layer but the last.
     norm : {"batch", "layer", None}
@@ -49,6 +57,13 @@ class DeepPGNN(torch.nn.Module):
     mlp_layers : int
         Linear layers in front. With none, the first p-Laplacian layer propagates the features themselves,
         and sparse features are converted to dense ones.
+    prenorm : bool
+        Normalise what a layer is given instead of what it gives; features are not normalised.
+    output : {"layer", "linear", "max", "cat"}
+        What makes the logits: the last p-Laplacian layer; a linear map of the last layer's output; or one of
+        the outputs of all layers, their maximum or side by side (jumping knowledge, Xu et al., 2018).
+    tied : bool
+        Learned p, mu and gamma are the same in all layers.
 
     Attributes
     ----------
@@ -65,6 +80,8 @@ class DeepPGNN(torch.nn.Module):
     torch.Size([4, 3])
     >>> model.hops
     8
+    >>> plap.nn.DeepPGNN(5, 16, 3, num_layers=2, p=(1.5, 2.5), K=1, concat=True, output="linear").convs[1]
+    PLaplacianConv(16, 16, p=2.5, mu=0.1, K=1, concat=True)
     """
 
     def __init__(
@@ -73,23 +90,48 @@ class DeepPGNN(torch.nn.Module):
         hidden_channels: int,
         out_channels: int,
         num_layers: int = 3,
-        p: float = 1.5,
-        mu: float = 0.1,
-        K: int = 4,
+        p: float | Sequence[float] = 1.5,
+        mu: float | Sequence[float] = 0.1,
+        K: int | Sequence[int] = 4,
         dropout: float = 0.5,
         norm: Norm = "batch",
         residual: bool = False,
         mlp_layers: int = 0,
+        *,
+        prenorm: bool = False,
+        output: Output = "layer",
+        tied: bool = False,
         **options: Any,
     ) -> None:
         super().__init__()
-        _check(num_layers, mlp_layers, norm)
-        self.dropout, self.residual, self.hops = dropout, residual, num_layers * K
+        _check(num_layers, mlp_layers, norm, output)
+        self.dropout, self.residual, self.prenorm, self.output = dropout, residual, prenorm, output
+        each = {"p": p, "mu": mu, "K": K, "penalty": options.pop("penalty", None)}
+        layers = [
+            dict(zip(each, values, strict=True))
+            for values in zip(*(_each(name, value, num_layers) for name, value in each.items()), strict=True)
+        ]
+        self.hops = sum(layer["K"] for layer in layers)
         front = [in_channels, *[hidden_channels] * mlp_layers]
-        widths = [front[-1], *[hidden_channels] * (num_layers - 1), out_channels]
+        last = out_channels if output == "layer" else hidden_channels
+        widths = [front[-1], *[hidden_channels] * (num_layers - 1), last]
         self.mlp = ModuleList(FeatureLinear(*pair) for pair in pairwise(front))
-        self.convs = ModuleList(PLaplacianConv(*pair, p, mu, K, **options) for pair in pairwise(widths))
-        self.norms = ModuleList(_NORMS[norm](hidden_channels) for _ in range(mlp_layers + num_layers - 1))
+        self.convs = ModuleList(
+            PLaplacianConv(inputs, outputs, **layer, **options)
+            for (inputs, outputs), layer in zip(pairwise(widths), layers, strict=True)
+        )
+        if tied:
+            _tie(self.convs)
+        jumped = hidden_channels * (num_layers if output == "cat" else 1)
+        self.lin = None if output == "layer" else Linear(jumped, out_channels)
+        hidden_layers = num_layers - (output == "layer")
+        if prenorm:
+            made = [None if mlp_layers == 0 else norm, *[norm] * (num_layers - 1)]
+            self.norms = ModuleList(_NORMS[each](hidden_channels) for each in made)
+            if self.lin is not None:
+                self.norms.append(_NORMS[norm](jumped))
+        else:
+            self.norms = ModuleList(_NORMS[norm](hidden_channels) for _ in range(mlp_layers + hidden_layers))
         self._graph = GraphArgument(options.get("cached", True))
 
     @classmethod
@@ -117,7 +159,7 @@ class DeepPGNN(torch.nn.Module):
 
     def reset_parameters(self) -> None:
         """Reinitialise all weights and the statistics of the normalisation."""
-        for module in (*self.mlp, *self.convs, *self.norms):
+        for module in (*self.mlp, *self.convs, *self.norms, *([] if self.lin is None else [self.lin])):
             if not isinstance(module, Identity):
                 module.reset_parameters()
 
@@ -127,19 +169,59 @@ class DeepPGNN(torch.nn.Module):
         norms = iter(self.norms)
         hidden = x
         for linear in self.mlp:
-            hidden = self._activate(linear(hidden), next(norms))
-        for conv in self.convs[:-1]:
-            result = self._activate(conv(hidden, graph), next(norms))
+            hidden = self._activate(linear(hidden), norms)
+        states = []
+        for conv in self.convs if self.lin is not None else self.convs[:-1]:
+            result = self._activate(conv(self._prepare(hidden, norms), graph), norms)
             hidden = result + hidden if self.residual and hidden is not x else result
-        logits: Tensor = self.convs[-1](hidden, graph)
+            states.append(hidden)
+        logits: Tensor
+        if self.lin is None:
+            logits = self.convs[-1](self._prepare(hidden, norms), graph)
+        else:
+            logits = self.lin(self._prepare(jump(states, self.output), norms))
         return logits
 
-    def _activate(self, hidden: Tensor, norm: Module) -> Tensor:
-        return dropout(relu(norm(hidden)), self.dropout, self.training)
+    def _prepare(self, hidden: Tensor, norms: Iterator[Module]) -> Tensor:
+        return next(norms)(hidden) if self.prenorm else hidden
+
+    def _activate(self, hidden: Tensor, norms: Iterator[Module]) -> Tensor:
+        hidden = hidden if self.prenorm else next(norms)(hidden)
+        return dropout(relu(hidden), self.dropout, self.training)
 
 
-def _check(num_layers: int, mlp_layers: int, norm: Norm) -> None:
+def jump(states: Sequence[Tensor], output: Output) -> Tensor:
+    """What a linear output sees of the layers' outputs: the last, their maximum, or all side by side.
+
+    Examples
+    --------
+    >>> jump([torch.tensor([[1.0, 5.0]]), torch.tensor([[3.0, 2.0]])], "max")
+    tensor([[3., 5.]])
+    """
+    if output == "cat":
+        return torch.cat(list(states), -1)
+    return states[-1] if output == "linear" else torch.stack(list(states)).amax(0)
+
+
+def _each(name: str, value: Any, count: int) -> Sequence[Any]:
+    """One value per layer."""
+    if not isinstance(value, Sequence):
+        return [value] * count
+    if len(value) != count:
+        raise InputError(f"{name} has {len(value)} values for {count} layers: give one, or one per layer")
+    return value
+
+
+def _tie(convs: ModuleList) -> None:
+    first = convs[0]
+    for conv in convs:
+        for name in _LEARNED:
+            setattr(conv, name, getattr(first, name))
+
+
+def _check(num_layers: int, mlp_layers: int, norm: Norm, output: Output) -> None:
     check_integer("num_layers", num_layers, 1)
     check_integer("mlp_layers", mlp_layers, 0)
+    check_choice("output", output, Output)
     if norm not in _NORMS:
         raise InputError(f"norm must be 'batch', 'layer' or None, not {norm!r}")

@@ -43,6 +43,8 @@ class PLaplacianConv(torch.nn.Module):
     K : int
         Number of steps. A few undamped steps keep both ends of the spectrum; many keep only the low end.
     bias : bool
+    concat : bool
+        Map [X, F(K)], the input beside what came of it, instead of F(K) alone.
     cached : bool
         Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
     penalty : Penalty, optional
@@ -80,6 +82,7 @@ class PLaplacianConv(torch.nn.Module):
         K: int = 4,
         *,
         bias: bool = True,
+        concat: bool = False,
         cached: bool = True,
         penalty: Penalty | None = None,
         detach_weights: bool = False,
@@ -105,7 +108,7 @@ class PLaplacianConv(torch.nn.Module):
                 )
         elif learn_gamma:
             raise InputError("learn_gamma needs penalty")
-        self.in_channels, self.out_channels = in_channels, out_channels
+        self.in_channels, self.out_channels, self.concat = in_channels, out_channels, concat
         self.K, self.omega, self.eps, self.backend = K, omega, eps, backend
         self.memory_budget, self.detach_weights = parse_budget(memory_budget), detach_weights
         self._penalty = penalty
@@ -114,7 +117,7 @@ class PLaplacianConv(torch.nn.Module):
         self._raw_mu = Parameter(torch.empty(())) if learn_mu else None
         self._raw_gamma = Parameter(torch.empty(())) if learn_gamma else None
         self._graph = GraphArgument(cached)
-        self.lin = Linear(in_channels, out_channels, bias=bias)
+        self.lin = Linear((1 + concat) * in_channels, out_channels, bias=bias)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -185,7 +188,8 @@ class PLaplacianConv(torch.nn.Module):
                 eps=self.eps, backend=self.backend, memory_budget=self.memory_budget,
             )  # fmt: skip
 
-        out: Tensor = self.lin(steps(self.K))
+        propagated = steps(self.K)
+        out: Tensor = self.lin(torch.cat([x, propagated], -1) if self.concat else propagated)
         if not return_aggregation_weights:
             return out
         before = steps(self.K - 1) if self.K > 1 else x
@@ -200,7 +204,8 @@ class PLaplacianConv(torch.nn.Module):
             if self._penalty is not None:
                 how = f"penalty={self.penalty!r}" + (" learned" if self._raw_gamma is not None else "")
             mu = f"{float(self.mu):g}" + (" learned" if self._raw_mu is not None else "")
-        return f"PLaplacianConv({self.in_channels}, {self.out_channels}, {how}, mu={mu}, K={self.K})"
+        rest = ", concat=True" if self.concat else ""
+        return f"PLaplacianConv({self.in_channels}, {self.out_channels}, {how}, mu={mu}, K={self.K}{rest})"
 
 
 def _before_softplus(value: float) -> float:

@@ -10,7 +10,7 @@ from plap.training.ensemble import Ensemble, combine, train_ensemble
 from plap.training.loop import train_runs
 from plap.training.modules import build_module
 from plap.training.results import History, Progress, RunResult
-from plap.training.tuning import SearchSpace, Trial, TuneResult, tune
+from plap.training.tuning import SearchSpace, Trial, TuneResult, architectures, tune
 
 if TYPE_CHECKING:
     from plap.training import pieces
@@ -28,6 +28,7 @@ __all__ = [
     "TuneResult",
     "accuracy",
     "accuracy_interval",
+    "architectures",
     "build_module",
     "combine",
     "macro_f1",

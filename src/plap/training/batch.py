@@ -50,7 +50,9 @@ class Batch:
         self._propagation_budget = propagation_budget
         self._kind = find_model(configs[0].model)
         modules = [build_module(config, inputs.num_features, task.num_outputs) for config in configs]
-        self._family = self._kind.stacked or SingleModule(self._kind, modules[0], inputs, task.num_outputs)
+        self._family = self._kind.family_of(configs[0].parameters) or SingleModule(
+            self._kind, modules[0], inputs, task.num_outputs
+        )
         parameters, self._buffers = self._family.stack(modules, inputs.dtype)
         self._names = list(parameters)
         self._train = make_targets(task, [split.train for split in splits], y, inputs.dtype, training=True)
@@ -170,6 +172,7 @@ class Batch:
             return through
         runs = torch.from_numpy(stay)
         self._best = {name: value[runs] for name, value in self._best.items()}
+        self._buffers = {name: value[runs] for name, value in self._buffers.items()}
         self._stopping.keep(stay)
         self._adam.keep(runs)
         self._train, self._val = self._train.keep(runs), self._val.keep(runs)

@@ -13,6 +13,7 @@ from plap.models import ModelKind, Parameters, choice, find_model, integer, numb
 from plap.models.parameters import apply_rules
 
 StopBy = Literal["accuracy", "loss"]
+Stopping = Literal["best", "progress", "published"]
 
 ADAM_BETA1, ADAM_BETA2, ADAM_EPS = 0.9, 0.999, 1e-8
 """Adam's constants, the defaults of ``torch.optim.Adam``; the same for every run."""
@@ -31,7 +32,7 @@ class RunConfig:
         One of :func:`plap.models.model_names`; see :func:`plap.models.register_model`.
     parameters : Parameters, optional
         An instance of the model's own dataclass; by default with that class's default values.
-    lr, weight_decay, seed, max_epochs, patience, stop_by :
+    lr, weight_decay, seed, max_epochs, patience, stop_by, stopping :
         See the fields below.
     **values :
         Fields of the model's parameters; they override those of ``parameters``.
@@ -63,6 +64,10 @@ class RunConfig:
     stop_by: StopBy = choice("accuracy", "accuracy", "loss")
     """"accuracy": by validation score, whichever metric that is (see :class:`plap.data.Task`), ties broken by
     the lower loss."""
+    stopping: Stopping = choice("best", "best", "progress", "published")
+    """What patience counts from. "best": the best epoch so far. "progress": the last epoch with a better
+    score or a lower loss than any before, so that a run which still learns does not end at chance.
+    "published": as in the paper's code, no early stopping, and of equally good epochs the first is kept."""
 
     def __init__(self, model: str = "pgnn", parameters: Parameters | None = None, **values: Any) -> None:
         kind = find_model(model)
@@ -110,7 +115,7 @@ class RunConfig:
         Examples
         --------
         >>> list(RunConfig(model="sgc").to_dict())
-        ['model', 'K', 'lr', 'weight_decay', 'seed', 'max_epochs', 'patience', 'stop_by']
+        ['model', 'K', 'lr', 'weight_decay', 'seed', 'max_epochs', 'patience', 'stop_by', 'stopping']
         """
         own = asdict(self.parameters)
         return {"model": self.model, **own, **{name: getattr(self, name) for name in OF_TRAINING}}

@@ -17,6 +17,7 @@ from plap.footprint import memory_needed
 from plap.graph import Graph
 from plap.memory import MemoryBudget, parse_budget, readable
 from plap.models import find_model
+from plap.models.stacked import Family
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch
@@ -36,7 +37,8 @@ _CACHE = 24 * 2**20
 """Bytes beyond which a larger batch no longer pays, because its runs evict one another from the cache."""
 
 _AMORTISED = 8
-"""Runs that share Python's cost per epoch well enough: a batch has this many even beyond the cache."""
+"""Runs that share Python's cost per epoch well enough: a batch has this many even beyond the cache, unless
+each of them by itself exceeds it, where that cost is no longer felt."""
 
 
 def train_runs(
@@ -63,9 +65,9 @@ def train_runs(
     threads.
 
     Each epoch is one step of Adam on the training nodes followed by an evaluation on the validation nodes.
-    A run ends after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``)
-    and keeps the weights of its best epoch. Gradients are not clipped: Adam's step does not grow with the
-    gradient, and a step whose gradient is not finite is skipped. Test nodes are never used.
+    A run ends after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``
+    and ``stopping``) and keeps the weights of its best epoch. Gradients are not clipped: Adam's step does not
+    grow with the gradient, and a step whose gradient is not finite is skipped. Test nodes are never used.
 
     Parameters
     ----------
@@ -115,7 +117,7 @@ def train_runs(
     if not configs:
         return []
     each = _one_per_run(splits, len(configs))
-    families = [find_model(name).stacked for name in {config.model for config in configs}]
+    families = [_family(config) for config in configs]
     adjacency = any(family is not None and family.uses_adjacency for family in families)
     inputs = make_inputs(graph, x, dtype, adjacency=adjacency)
     task = training_task(y, each, graph.num_nodes, num_classes, task)
@@ -162,7 +164,7 @@ def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsi
 
     0 for a model whose runs are trained one after another.
     """
-    family = find_model(config.model).stacked
+    family = _family(config)
     if family is None:
         return 0
     held = family.width(config.parameters, classes) + 3 * classes
@@ -176,7 +178,7 @@ def propagation_budget(
 
     None if everything fits. Refuses a budget in which the run cannot be trained at all.
     """
-    family = find_model(config.model).stacked
+    family = _family(config)
     if family is None or family.propagation is None or run_size <= budget:
         return None
     channels, steps = family.propagation(config.parameters)
@@ -195,13 +197,13 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
     groups: dict[tuple[object, ...], list[int]] = {}
     batches: list[list[int]] = []
     for index, config in enumerate(configs):
-        if find_model(config.model).stacked is None:
+        if _family(config) is None:
             batches.append([index])
         else:
             groups.setdefault(_shape(config), []).append(index)
     for group in groups.values():
         each = max(bytes_per_run[index] for index in group)
-        size = max(1, min(budget // each, max(_AMORTISED, _CACHE // each)))
+        size = max(1, min(budget // each, max(_AMORTISED, _CACHE // each) if each <= _CACHE else 1))
         number = -(-len(group) // size)
         cuts = [len(group) * k // number for k in range(number + 1)]
         batches += [group[start:end] for start, end in itertools.pairwise(cuts)]
@@ -210,10 +212,14 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
 
 def _shape(config: RunConfig) -> tuple[object, ...]:
     """What must be equal in a batch; without dropout a training step shares the evaluation's forward pass."""
-    kind = find_model(config.model)
-    assert kind.stacked is not None
-    sizes = [getattr(config.parameters, name) for name in kind.stacked.equal]
-    return config.model, *sizes, kind.may_share(config.parameters)
+    family = _family(config)
+    assert family is not None
+    sizes = [getattr(config.parameters, name) for name in family.equal]
+    return config.model, *sizes, find_model(config.model).may_share(config.parameters)
+
+
+def _family(config: RunConfig) -> Family | None:
+    return find_model(config.model).family_of(config.parameters)
 
 
 def _one_per_run(splits: SplitLike | Sequence[SplitLike], runs: int) -> list[SplitLike]:

@@ -19,7 +19,8 @@ class EarlyStopping:
 
     An epoch with a finite validation loss is better than the best so far if its score is higher, or equal
     with a lower loss; with ``stop_by="loss"``, if its loss is lower. A run ends after ``max_epochs``, or
-    ``patience`` epochs after its best one.
+    ``patience`` epochs after its best one; other values of ``stopping`` change that, see
+    :attr:`RunConfig.stopping`.
 
     Parameters
     ----------
@@ -32,42 +33,58 @@ class EarlyStopping:
     [True, True, False, False]
     >>> int(rule.best_epoch[0]), rule.over.tolist()
     (2, [True])
+    >>> rule = EarlyStopping([RunConfig(patience=2, stopping="progress")])
+    >>> scores = (0.5, 0.4, 0.4, 0.4)  # the loss falls all the time
+    >>> [bool(rule.note(np.array([1 / (k + 1)]), np.array([s])).size) for k, s in enumerate(scores)]
+    [True, False, False, False]
+    >>> int(rule.best_epoch[0]), rule.over.tolist()
+    (1, [False])
     """
 
     def __init__(self, configs: Sequence[RunConfig]) -> None:
         count = len(configs)
         self._limits = np.array([(config.max_epochs, config.patience) for config in configs])
         self._by_score = np.array([config.stop_by == "accuracy" for config in configs])
+        self._progress = np.array([config.stopping == "progress" for config in configs])
+        self._published = np.array([config.stopping == "published" for config in configs])
         self.epoch = 0
         """Epochs so far."""
         self.best_epoch: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
         """Counted from 1; 0 before the first epoch with a finite loss."""
         self.best_score: NDArray[np.float64] = np.full(count, -np.inf)
         self.best_loss: NDArray[np.float64] = np.full(count, np.inf)
+        self._lowest_loss: NDArray[np.float64] = np.full(count, np.inf)
+        self._counted_from: NDArray[np.int64] = np.zeros(count, dtype=np.int64)
 
     def note(self, loss: NDArray[Any], score: NDArray[Any]) -> NDArray[np.int64]:
         """Record an epoch's validation loss and score [R]; returns the runs whose best epoch this is."""
         self.epoch += 1
         loss = np.where(np.isfinite(loss), loss, np.inf)
-        by_score = (score > self.best_score) | ((score == self.best_score) & (loss < self.best_loss))
-        better = np.where(self._by_score, by_score, loss < self.best_loss)
+        ties = ~self._published & (score == self.best_score) & (loss < self.best_loss)
+        better = np.where(self._by_score, (score > self.best_score) | ties, loss < self.best_loss)
         runs: NDArray[np.int64] = np.flatnonzero(better & np.isfinite(loss))
         self.best_epoch[runs], self.best_score[runs], self.best_loss[runs] = (
             self.epoch,
             score[runs],
             loss[runs],
         )
+        self._counted_from[runs] = self.epoch
+        self._counted_from[self._progress & (loss < self._lowest_loss)] = self.epoch
+        self._lowest_loss = np.minimum(self._lowest_loss, loss)
         return runs
 
     @property
     def over(self) -> NDArray[np.bool_]:
         """Which runs have ended [R]."""
         longest, patience = self._limits.T
-        return np.asarray((self.epoch >= longest) | (self.epoch - self.best_epoch >= patience))
+        waited = (self.epoch - self._counted_from >= patience) & ~self._published
+        return np.asarray((self.epoch >= longest) | waited)
 
     def keep(self, runs: NDArray[np.int64]) -> None:
         """Continue with these runs only."""
         self._limits, self._by_score = self._limits[runs], self._by_score[runs]
+        self._progress, self._published = self._progress[runs], self._published[runs]
+        self._lowest_loss, self._counted_from = self._lowest_loss[runs], self._counted_from[runs]
         self.best_epoch, self.best_score = self.best_epoch[runs], self.best_score[runs]
         self.best_loss = self.best_loss[runs]
 

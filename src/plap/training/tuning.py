@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -85,6 +85,26 @@ class SearchSpace:
         return [configs[index] for _, _, index in sorted(ranked)[:count]]
 
 
+def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]:
+    """The searches of a model: one for each of its variants, or its own grid where it has none.
+
+    Parameters
+    ----------
+    base : RunConfig
+    **values : sequences
+        As for :class:`SearchSpace`, in place of what the variants say.
+
+    Examples
+    --------
+    >>> [space.grid["layers"] for space in architectures(RunConfig("deep-pgnn"), layers=(2,))]
+    [(2,), (2,)]
+    >>> len(architectures(RunConfig("mlp")))
+    1
+    """
+    variants = find_model(base.model).variants or ({},)
+    return [SearchSpace(base, **{**variant, **values}) for variant in variants]
+
+
 def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
     """``base`` with every combination of the grid's values; the last field varies fastest."""
     return [
@@ -117,6 +137,11 @@ class TuneResult:
     """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
     interrupted: bool = False
 
+    @property
+    def uses_edges(self) -> bool:
+        """Whether the winner looks at edges; where they bring nothing, a model without them is preferred."""
+        return _uses_edges(self.best)
+
 
 class _Rung(NamedTuple):
     configs: int
@@ -130,7 +155,7 @@ def tune(
     y: Tensor,
     split: SplitLike,
     *,
-    space: SearchSpace | None = None,
+    space: SearchSpace | Sequence[SearchSpace] | None = None,
     seed: int = 0,
     budget: int | Literal["auto"] = "auto",
     num_classes: int | None = None,
@@ -143,15 +168,18 @@ def tune(
 
     Successive halving: many configurations of the space are drawn at random and trained for a few epochs,
     the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
-    mean validation score wins, ties broken by the lower mean loss. Only labels of training and validation
-    nodes are read.
+    mean validation score wins; of equally good ones one that does without edges, such as an MLP, and then the
+    one with the lower mean loss. Several spaces, of one model or of many, share the budget: all are drawn
+    from equally often, and the best of each goes on to the end. Only labels of training and validation nodes
+    are read.
 
     Parameters
     ----------
     graph, x, y, split :
         As for :func:`plap.training.train_runs`, with one split.
-    space : SearchSpace, optional
-        By default the search grid of pGNN, see :mod:`plap.models.pgnn`.
+    space : SearchSpace, or a sequence of them, optional
+        By default the search grid of pGNN, see :mod:`plap.models.pgnn`. :func:`architectures` has those of a
+        model with variants.
     seed : int
         Random seed for the draw and for training.
     budget : int or "auto"
@@ -164,14 +192,27 @@ def tune(
     -------
     TuneResult
         After Ctrl-C, the best configuration so far.
+
+    Examples
+    --------
+    >>> import plap
+    >>> data = plap.data.csbm(phi=0.5, n=100, f=10, seed=1)
+    >>> spaces = [SearchSpace(RunConfig("mlp", max_epochs=5)), SearchSpace(RunConfig("gcn", max_epochs=5))]
+    >>> found = tune(data.graph, data.x, data.y, plap.data.split(data), space=spaces, budget=60)
+    >>> sorted({trial.config.model for trial in found.trials})
+    ['gcn', 'mlp']
     """
-    space = space or SearchSpace(RunConfig(seed=seed))
+    spaces = [SearchSpace(RunConfig(seed=seed))] if space is None else space
+    spaces = [spaces] if isinstance(spaces, SearchSpace) else list(spaces)
+    if not spaces:
+        raise InputError("space must be a SearchSpace or a list of at least one")
     epochs = _auto_budget(graph, x) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
-    rungs = _rungs(epochs, len(space.configs()))
-    alive = [config.with_values(seed=seed) for config in space.draw(rungs[0].configs, seed)]
+    rungs = _rungs(epochs, sum(len(space.configs()) for space in spaces), len(spaces))
+    space_of = _draw(spaces, rungs[0].configs, seed)
+    alive = list(space_of)
     trials: list[Trial] = []
     best_run: RunResult | None = None
     options = {"task": task, "dtype": dtype, "memory_budget": memory_budget}
@@ -182,6 +223,8 @@ def tune(
         trials += [_trial(result, number) for result in results]
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
         ranked = _ranked(alive[: rung.configs], results, rung.seeds)
+        if number + 1 < len(rungs):
+            ranked = _best_of_each_first(ranked, space_of, rungs[number + 1].configs)
         interrupted = any(result.interrupted for result in results)
         if not interrupted or number == 0:
             alive = ranked
@@ -202,10 +245,37 @@ def _auto_budget(graph: Graph, x: Features) -> int:
     return int(min(_MOST, max(_LEAST, _MOST * 20_000 / work)))
 
 
-def _rungs(budget: int, available: int) -> list[_Rung]:
+def _draw(spaces: Sequence[SearchSpace], count: int, seed: int) -> dict[RunConfig, int]:
+    """Different configurations and the number of the space that each is from, drawn from all in turn."""
+    drawn = [[config.with_values(seed=seed) for config in space.draw(count, seed)] for space in spaces]
+    found: dict[RunConfig, int] = {}
+    for turn in itertools.zip_longest(*drawn):
+        for number, config in enumerate(turn):
+            if config is not None and len(found) < count:
+                found.setdefault(config, number)
+    return found
+
+
+def _best_of_each_first(
+    ranked: Sequence[RunConfig], space_of: Mapping[RunConfig, int], places: int
+) -> list[RunConfig]:
+    """The same, but the best of every space is among the first ``places``; both parts best first."""
+    first = {space_of[config]: config for config in reversed(ranked)}
+    free = places - len(first)
+    others = [config for config in ranked if config is not first[space_of[config]]]
+    chosen = {*first.values(), *others[: max(0, free)]}
+    return sorted(ranked, key=lambda config: config not in chosen)
+
+
+def _uses_edges(config: RunConfig) -> bool:
+    hops = find_model(config.model).hops
+    return hops is None or hops(config.parameters) > 0
+
+
+def _rungs(budget: int, available: int, spaces: int = 1) -> list[_Rung]:
     """Rungs with equal shares of the budget; a rung that would eliminate no configuration is left out."""
     share = budget / (len(_EPOCHS) + 1)
-    finalists = max(2, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
+    finalists = max(2, spaces, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
     sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]
     rungs: list[_Rung] = []
     for size, epochs, following in zip(sizes, _EPOCHS, [*sizes[1:], finalists], strict=True):
@@ -221,11 +291,12 @@ def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
 
 
 def _ranked(configs: Sequence[RunConfig], results: Sequence[RunResult], seeds: int) -> list[RunConfig]:
-    """Best first, by mean validation score and then loss over the seeds of a configuration."""
+    """Best first, by mean validation score over the seeds, then whether edges are needed, then mean loss."""
 
-    def merit(k: int) -> tuple[float, float]:
+    def merit(k: int) -> tuple[float, bool, float]:
         group = results[k * seeds : (k + 1) * seeds]
-        return sum(r.val_score for r in group) / seeds, -sum(r.val_loss for r in group) / seeds
+        score, loss = sum(r.val_score for r in group) / seeds, sum(r.val_loss for r in group) / seeds
+        return score, not _uses_edges(configs[k]), -loss
 
     return [configs[k] for k in sorted(range(len(configs)), key=merit, reverse=True)]
 

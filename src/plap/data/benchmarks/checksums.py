@@ -32,6 +32,9 @@ KNOWN: dict[str, dict[str, str]] = {
     "HeterophilousGraphDataset/minesweeper/raw": {
         "minesweeper.npz": "e664c8dacf1e8ac466c2c09ed4b237bd2c5541f47a6eae9c6092cb87f16412b3",
     },
+    "PlatonovFiltered": {
+        "chameleon_filtered.npz": "bf46f07e1fb5249280447e5fe3100f3e82fc4b93ad1e13ffcfdec924b6ac0bb5",
+    },
     "Planetoid/CiteSeer/raw": {
         "ind.citeseer.allx": "2ac30345d95c9ec933a817ee0bdd6a5f077f8c184a20e696910192d534414668",
         "ind.citeseer.ally": "f704b2d986dde6c2669934de1f3ae5696a6cf9455c0f6b2646a2d135ea0a1c95",

@@ -43,7 +43,7 @@ def _compact_features(data: Any) -> Any:
 def read_filtered(benchmark: Benchmark, folder: Path) -> RawGraph:
     """Read the duplicate-filtered Wikipedia graphs, whose ``.npz`` PyG's class knows no name for."""
     stem = benchmark.pyg_name
-    with np.load(folder / str(stem) / "raw" / f"{stem}.npz") as arrays:
+    with np.load(folder / f"{stem}.npz") as arrays:
         edges = torch.from_numpy(arrays["edges"]).long().T
         masks = [
             torch.from_numpy(arrays[f"{name}_masks"]).bool().T.contiguous()

@@ -96,7 +96,7 @@ def _heterophilous(
     name: str, statistics: Statistics, *, label: str | None = None, filtered: bool = False
 ) -> Benchmark:
     stem = name.replace("-", "_")
-    folder = f"HeterophilousGraphDataset/{stem}/raw"
+    folder = "PlatonovFiltered" if filtered else f"HeterophilousGraphDataset/{stem}/raw"
     return Benchmark(
         name,
         name.capitalize() if label is None else label,
@@ -105,7 +105,7 @@ def _heterophilous(
         "yandex-research/heterophilous-graphs",
         read_filtered if filtered else read_pyg,
         variant="filtered" if filtered else "",
-        folder="HeterophilousGraphDataset",
+        folder=folder.split("/", maxsplit=1)[0],
         pyg_class="HeterophilousGraphDataset",
         pyg_name=stem,
         notes=("Nodes that occur twice in the original were removed by Platonov et al.",) if filtered else (),

@@ -1,0 +1,76 @@
+"""A fit whose search may choose between models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import plap
+import plap.training.tuning
+from plap.fitting.artifacts import load_model
+from plap.fitting.prediction import predict_nodes
+from plap.models import find_model
+from plap.training import build_module
+
+DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)
+SMALL: dict[str, Any] = {"budget": 200, "max_epochs": 12, "seeds": 2, "rivals": ("mlp",)}
+
+
+def test_a_search_over_two_models_tries_both() -> None:
+    result = plap.fit(DATA, models=("pgnn", "deep-pgnn"), fixed={"K": 4}, **SMALL)
+    trials = result.fitted.trials
+    assert {trial.config.model for trial in trials} == {"pgnn", "deep-pgnn"}
+    assert {trial.config.value("K") for trial in trials if trial.config.model == "pgnn"} == {4}
+    alone = plap.fit(DATA, **SMALL)
+    assert {trial.config.model for trial in alone.fitted.trials} == {"pgnn"}
+
+
+def test_what_a_fit_cannot_choose() -> None:
+    with pytest.raises(plap.InputError, match=r"models may be .*deep pGNN.*, not mlp"):
+        plap.fit(DATA, models=("pgnn", "mlp"))
+    with pytest.raises(plap.InputError, match="model must be one of"):
+        plap.fit(DATA, models=("pgnn", "deep"))
+
+
+def test_a_deep_network_is_saved_shown_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked = plap.training.tuning._ranked
+    monkeypatch.setattr(
+        plap.training.tuning,
+        "_ranked",
+        lambda *given: sorted(ranked(*given), key=lambda config: config.model != "deep-pgnn"),
+    )
+    result = plap.fit(DATA, models=("pgnn", "deep-pgnn"), **SMALL)
+    assert result.methods[0].name == "deep pGNN"
+    folder = result.save(tmp_path / "out")
+    assert "deep pGNN" in (folder / "report.html").read_text()
+    again = predict_nodes(load_model(folder), DATA)
+    torch.testing.assert_close(torch.from_numpy(again.probabilities), result.methods[0].probabilities)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"layers": 3, "mlp_layers": 1, "norm": "layer", "prenorm": True, "concat": True, "output": "linear"},
+        {"layers": 1, "mlp_layers": 1, "norm": "none"},
+        {"layers": 2, "output": "cat"},
+    ],
+)
+def test_what_a_deep_network_says_of_edges_and_nodes(values: dict[str, Any]) -> None:
+    kind = find_model("deep-pgnn")
+    module: Any = build_module(plap.training.RunConfig("deep-pgnn", **values), 12, 2).eval()
+    assert kind.edge_weights is not None
+    assert kind.embeddings is not None
+    assert kind.pair_states is not None
+    with torch.no_grad():
+        weights = kind.edge_weights(module, DATA.x, DATA.graph)
+        embeddings = kind.embeddings(module, DATA.x, DATA.graph)
+        found = kind.pair_states(module, DATA.x, DATA.graph)
+        last = module.lin if module.lin is not None else module.convs[-1].lin
+        torch.testing.assert_close(last(embeddings), module(DATA.x, DATA.graph))
+    assert weights.shape == (DATA.graph.num_entries,)
+    assert bool((weights >= 0).all())
+    assert torch.equal(found.states[-1], embeddings)
+    torch.testing.assert_close(found.probabilities, last(embeddings).softmax(1))
