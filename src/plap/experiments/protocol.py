@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from plap.checks import check_choice
 from plap.data import GraphData, Split, load, perturb_edges, split
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.data.dataset import largest_component
 from plap.data.dataset_name import DatasetName
 from plap.data.resolve import open_graph
@@ -121,6 +122,8 @@ def _with_seed(name: DatasetName, seed: int) -> DatasetName:
     if name.is_csbm:
         drawn = () if name.value("seed") is not None else (("seed", str(seed)),)
         return DatasetName(name.base, (*name.parameters, *drawn))
+    if name.base in BENCHMARKS and BENCHMARKS[name.base].rates:
+        return name
     for key, _ in name.parameters:
         raise InputError(f"{name.base} has no parameter {key!r}: only r, the share of random edges")
     return name

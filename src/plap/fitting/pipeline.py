@@ -52,7 +52,8 @@ def fit(
     data : GraphData, or what ``plap fit`` takes as GRAPH
         A graph, its features and labels; or the name of a benchmark, or a path.
     split : Split, optional
-        By default 60/20/20, stratified; the graphs of a collection are split as wholes.
+        By default 60/20/20, stratified; the graphs of a collection are split as wholes, and a graph that was
+        attacked by its own public split.
     settings : FitSettings, optional
     announce : function of a name, optional
         Called when a method's training begins; returns the function that is told its progress, or None.
@@ -100,6 +101,8 @@ def choose_split(
 ) -> Split:
     """The split of this kind; by default the graphs of a collection are split as wholes.
 
+    Where the split that came with the data is binding, as for a graph that was attacked, it is the default.
+
     Parameters
     ----------
     kind : {"stratified", "chien", "paper", "public", "graphs"}, optional
@@ -109,6 +112,8 @@ def choose_split(
     """
     if kind is None and data.graph_of_node is not None:
         kind = "graphs" if data.splits is None else "public"
+    if kind is None and preset is None and data.splits is not None and data.splits.binding:
+        kind = "public"
     if kind == "graphs":
         if preset is not None:
             raise InputError("--preset is for a split of nodes, but here whole graphs are split")
