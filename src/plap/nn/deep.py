@@ -73,7 +73,7 @@ class DeepPGNN(torch.nn.Module):
         hidden_channels: int,
         out_channels: int,
         num_layers: int = 3,
-        p: float = 1.5,
+        p: float | None = None,
         mu: float = 0.1,
         K: int = 4,
         dropout: float = 0.5,

@@ -56,7 +56,8 @@ class TestTinyFiles:
         assert data.y.bincount().tolist() == [260, 260]
         assert data.graph.num_edges == 519
         assert data.splits is not None
-        assert [int(mask.sum()) for mask in vars(data.splits).values()] == [4, 500, 10]
+        masks = (data.splits.train, data.splits.val, data.splits.test)
+        assert [int(mask.sum()) for mask in masks] == [4, 500, 10]
         # Row i has one entry, i % 6: the test rows are stored in another order and must be put back.
         assert data.x.to_dense().argmax(1).tolist() == [i % 6 for i in range(520)]
 
