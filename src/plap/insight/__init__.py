@@ -1,5 +1,6 @@
 """What a trained model learned, as numbers."""
 
+from plap.insight.attack import AttackCurve, AttackPoint, adaptive_attack, attack_curve
 from plap.insight.edge_trust import edge_trust
 from plap.insight.embeddings import node_embeddings, tsne
 from plap.insight.members import load_members, members_of
@@ -10,9 +11,13 @@ from plap.insight.trust_comparison import TrustComparison, compare_trust
 from plap.insight.weights import learned_weights, relative_weights, uniform_entropy, weight_entropy
 
 __all__ = [
+    "AttackCurve",
+    "AttackPoint",
     "NeighbourHelp",
     "RiskBound",
     "TrustComparison",
+    "adaptive_attack",
+    "attack_curve",
     "attention_trust",
     "compare_trust",
     "edge_trust",

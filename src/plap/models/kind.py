@@ -67,6 +67,8 @@ class ModelKind(Generic[P]):
     """Parameters whose values a random draw from ``search`` takes equally often."""
     measured: Callable[[Sequence[P], Graph, Features], list[P]] | None = None
     """(candidates of a search, graph, x) → the same with what is measured on the data, such as a unit."""
+    later: tuple[str, ...] = ()
+    """Parameters that the model did not have at first: models saved before may lack them."""
     dropout_fields: tuple[str, ...] | None = None
     """Where all of these parameters are 0, a training step computes what an evaluation does, so the two
     share one forward pass; None: they may always differ."""

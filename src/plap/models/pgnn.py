@@ -204,6 +204,7 @@ PGNN_MODEL = ModelKind(
     search=(PAPER_AND_LARGE_MU, *ROBUST),
     even_over=("penalty", "p"),
     measured=_measured,
+    later=("penalty", "gamma", "unit", "detach_weights"),
     dropout_fields=("dropout",),
     stacked=Family(
         first_linear("lin"),

@@ -16,7 +16,9 @@ from plap.nn.linear import FeatureLinear, Features, sparse_product
 from plap.nn.memo import Memo
 from plap.penalties import MCP
 from plap.propagation import propagate
-from plap.sparse import scipy_from_tensor
+from plap.sparse import scipy_from_tensor, tensor_from_scipy
+
+_INCIDENCE: Memo[tuple[Tensor, Tensor]] = Memo()
 
 
 class RUNG(torch.nn.Module):
@@ -126,26 +128,29 @@ def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: fl
     tensor([[0.7070], [3.2930]])
     """
     A = adjacency_tensor(graph)
-    i, j = graph.edge_index[:, graph.edges_once()]
-    degree = torch.diff(graph.indptr).to(x.dtype) + 1
-    root_i, root_j = degree[i].rsqrt()[:, None], degree[j].rsqrt()[:, None]
-
-    def apart(f: Tensor) -> Tensor:
-        return root_i * f[i] - root_j * f[j]
-
-    def gathered(z: Tensor) -> Tensor:
-        return torch.zeros_like(x).index_add(0, i, root_i * z).index_add(0, j, -root_j * z)
-
+    apart, gathered = _INCIDENCE.get(graph, lambda: _incidence(graph))
     step = 1 / (1 + lambda2)
     dual_step = 1 / (2 * step)
-    F, z = x, x.new_zeros(i.shape[0], x.shape[1])
+    F, z = x, x.new_zeros(apart.shape[0], x.shape[1])
     for _ in range(K):
         Y = step * x + (1 - step) * sparse_product(A, F)
-        ahead = z + dual_step * apart(Y - step * gathered(z))
+        ahead = z + dual_step * sparse_product(apart, Y - step * sparse_product(gathered, z))
         norm = ahead.norm(dim=1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
         z = ahead * (lambda1 / norm).clamp(max=1)
-        F = Y - step * gathered(z)
+        F = Y - step * sparse_product(gathered, z)
     return F
+
+
+def _incidence(graph: Graph) -> tuple[Tensor, Tensor]:
+    """Δ̃ [edges, N] and its transpose as torch CSR tensors."""
+    ends = graph.edge_index[:, graph.edges_once()].numpy()
+    root = 1 / np.sqrt(np.diff(graph.indptr.numpy()) + 1.0)
+    rows = np.arange(ends.shape[1])
+    matrix = scipy.sparse.csr_array(
+        (np.concatenate([root[ends[0]], -root[ends[1]]]), (np.tile(rows, 2), ends.ravel())),
+        shape=(rows.size, graph.num_nodes),
+    )
+    return tensor_from_scipy(matrix, torch.float64), tensor_from_scipy(matrix.T.tocsr(), torch.float64)
 
 
 class GCNJaccard(OnAdjacency):
