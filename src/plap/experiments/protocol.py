@@ -62,6 +62,12 @@ class Protocol:
             return split(data, "public", index=0 if self.fixed_seed is not None else seed % public)
         return split(data, self.kind, preset=preset, seed=self.draw(seed))
 
+    def rules_of(self, split: str) -> tuple[str, ...]:
+        """The rules where this split is used: ``sparse``, ``dense`` or ``public``."""
+        if split != "public" or self.fixed_seed is not None:
+            return self.rules
+        return (f"Protocol {self.name}: the splits that came with the data, in turn.", *self.rules[1:])
+
     def source(self, dataset: str) -> str:
         """Name of the dataset that is opened for ``dataset``, without its noise."""
         base = DatasetName.parse(dataset).base

@@ -83,9 +83,9 @@ are of no use."""
 ROBUST: tuple[Grid, ...] = (
     {
         "penalty": ("mcp",),
-        "gamma": (0.7, 1.0, 1.4, 2.0),
-        "mu": (0.1, 0.3, 1.0),
-        "K": (5, 10),
+        "gamma": (0.7, 1.2, 2.0),
+        "mu": (0.1, 0.3),
+        "K": (5,),
         "lr": (0.01, 0.05),
         "dropout": (0.5,),
         "weight_decay": (5e-4,),
@@ -93,10 +93,10 @@ ROBUST: tuple[Grid, ...] = (
     },
     {
         "penalty": ("huber",),
-        "gamma": (0.1, 0.3, 1.0),
-        "mu": (0.1, 0.3, 1.0),
+        "gamma": (0.1, 0.5),
+        "mu": (0.1, 0.5),
         "K": (5,),
-        "lr": (0.01, 0.05),
+        "lr": (0.01,),
         "dropout": (0.5,),
         "weight_decay": (5e-4,),
         "detach_weights": (True,),
@@ -218,5 +218,6 @@ PGNN_MODEL = ModelKind(
     module=PGNN,
     edge_weights=_edge_weights,
     embeddings=_embeddings,
+    leaves_edges_out=lambda module: not module.conv.penalty.convex,
     pair_states=_pair_states,
 )
