@@ -51,6 +51,7 @@ def test_members_are_left_as_they_were() -> None:
     (member,) = trained(MCP)
     before = {name: value.clone() for name, value in member.state_dict().items()}
     adaptive_attack([member], DATA.x, DATA.graph, DATA.y, INDEX, 3, steps=4)
+    assert isinstance(member, plap.nn.PGNN)
     assert member.conv.detach_weights
     assert all(torch.equal(value, before[name]) for name, value in member.state_dict().items())
 
@@ -99,7 +100,8 @@ def test_the_adjacency_that_can_be_differentiated() -> None:
     index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
     def logits(weight: torch.Tensor) -> torch.Tensor:
-        return model(x, index, torch.stack([weight[0], weight[0], weight[1], weight[1]]))
+        result: torch.Tensor = model(x, index, torch.stack([weight[0], weight[0], weight[1], weight[1]]))
+        return result
 
     assert torch.autograd.gradcheck(
         logits, (torch.tensor([0.7, 1.3], dtype=torch.float64, requires_grad=True),)

@@ -20,7 +20,8 @@ def objective(F: Tensor, X: Tensor, graph: plap.Graph, lambda1: float, lambda2: 
     i, j = graph.edge_index[:, graph.edges_once()]
     apart = F[i] / degree[i].sqrt()[:, None] - F[j] / degree[j].sqrt()[:, None]
     smooth = (F * (F - A @ F)).sum()
-    return lambda1 * apart.norm(dim=1).sum() + lambda2 / 2 * smooth + (F - X).square().sum() / 2
+    total: Tensor = lambda1 * apart.norm(dim=1).sum() + lambda2 / 2 * smooth + (F - X).square().sum() / 2
+    return total
 
 
 @pytest.mark.parametrize(("lambda1", "lambda2"), [(0.5, 0.0), (0.0, 3.0), (3.0, 3.0), (0.2, 1.0)])
