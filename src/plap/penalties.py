@@ -54,6 +54,8 @@ class Penalty(ABC):
     interact, or count as ``eps`` apart where eps is given."""
     c: Parameter = 1.0
     """The constant in ρ'(y) = c y ψ(y²)."""
+    degree: Parameter = 2.0
+    """The d in ψ(s² ν; s γ) = s^(d−2) ψ(ν; γ): how the weights change with the unit of the features."""
 
     def __init__(self, gamma: Parameter) -> None:
         setattr(self, self.parameter_name, checked(self.parameter_name, gamma, self.least))
@@ -72,6 +74,18 @@ class Penalty(ABC):
     def at(self, value: Parameter) -> Self:
         """The same penalty with another value of its parameter."""
         return type(self)(value, **self.constants)
+
+    def in_units_of(self, scale: Parameter, mu: Parameter) -> tuple[Self, Parameter]:
+        """The penalty and μ that treat features s·X as this one and ``mu`` treat X, for a scale s.
+
+        F(s X; s γ, s^(d−2) μ) = s F(X; γ, μ), where d is :attr:`degree`; a power has no γ.
+
+        Examples
+        --------
+        >>> MCP(3.0).in_units_of(torch.tensor(2.0), 0.5)
+        (MCP(gamma=6.0), tensor(0.2500))
+        """
+        return self.at(scale * self.parameter), mu * scale ** (self.degree - 2)
 
     def rho(self, y: Tensor) -> Tensor:
         """ρ(y) of edge norms y ≥ 0."""
@@ -137,6 +151,15 @@ class Power(Penalty):
         return self.p
 
     @property
+    def degree(self) -> Parameter:  # type: ignore[override]
+        """p itself."""
+        return self.p
+
+    def in_units_of(self, scale: Parameter, mu: Parameter) -> tuple[Self, Parameter]:
+        """The same p; μ s^(p−2)."""
+        return self, mu * scale ** (self.p - 2)
+
+    @property
     def unbounded(self) -> bool:  # type: ignore[override]
         """For p < 2; asked of one number only."""
         return bool(self.p < 2)
@@ -180,6 +203,7 @@ class MCP(Penalty):
     """
 
     unbounded = True
+    degree = 1.0
     gamma: Parameter
 
     def rho(self, y: Tensor) -> Tensor:
@@ -224,6 +248,7 @@ class SCAD(Penalty):
 
     constant_names = ("a",)
     unbounded = True
+    degree = 1.0
     gamma: Parameter
 
     def __init__(self, gamma: Parameter, a: float = 3.7) -> None:

@@ -33,6 +33,7 @@ COUNTS = {
     "plug-in-heterophilic": (60, 16, 4, 0),
     "plug-in-homophilic": (70, 23, 10, 0),
     "ppi": (10, 1, 0, 0),
+    "robustness": (78, 0, 0, 0),
     "time-heterophilic": (66, 0, 0, 0),
     "time-homophilic": (77, 0, 0, 1),
 }
@@ -77,6 +78,9 @@ SPOTS = [
     ("ogbn-arxiv", "gcn+residual-8+cs-v2", "ogbn-arxiv", "73.13", "0.17", ""),
     ("ogbn-arxiv", "pgnn-3.0", "ogbn-arxiv", "72.58", "0.23", ""),
     ("ogbn-arxiv", "pgnn-3.0+residual-6+cs", "ogbn-arxiv", "73.23", "0.16", "bold"),
+    ("robustness", "gcn", "cora-metattack:rate=0.25", "47.53", None, ""),
+    ("robustness", "pro-gnn", "cora-metattack:rate=0.15", "76.40", None, ""),
+    ("robustness", "asgnn", "cora-metattack:rate=0", "85.38", None, ""),
     ("datasets", "computers", "nodes", "13381", None, ""),
     ("datasets", "wisconsin", "features", "251", None, ""),
     ("datasets", "actor", "edges", "26659", None, ""),
@@ -117,7 +121,7 @@ def test_number_of_cells(name: str) -> None:
 
 @pytest.mark.parametrize("name", COUNTS)
 def test_a_cell_is_whole(name: str) -> None:
-    timed, plain = name.startswith("time-"), name == "datasets"
+    timed, plain = name.startswith("time-"), name in ("datasets", "robustness")
     for cell in cells(load_published(name)):
         if cell.out_of_memory:
             assert cell == PublishedCell(out_of_memory=True)

@@ -12,15 +12,19 @@ from sklearn.metrics import roc_auc_score
 import plap
 import problems
 from plap.data import csbm, perturb_edges
+from plap.data.dataset import FixedSplits
+from plap.errors import InputError
 from plap.insight import (
     compare_trust,
+    compare_trust_under_attack,
     edge_trust,
     feature_cosine,
     members_of,
     neighbour_jaccard,
     pair_evidence,
 )
-from plap.insight.edge_trust import _without_each_part, can_be_judged
+from plap.insight.attack import with_random_edges
+from plap.insight.edge_trust import _belief, _without_each_part, can_be_judged
 from plap.insight.trust_comparison import SCORES
 from plap.training import RunConfig, train_runs
 
@@ -161,3 +165,28 @@ def test_a_sample_of_edges_is_judged_much_as_all_are(noisy: tuple[plap.data.Grap
     torch.testing.assert_close(trust, trust[data.graph.reverse_entries()], equal_nan=True)
     right = ~random[judged]
     assert roc_auc_score(right, trust[judged]) > roc_auc_score(right, every[judged]) - 0.05
+
+
+def test_added_edges_are_found_on_an_attacked_graph() -> None:
+    clean = plap.data.csbm(phi=0.75, n=160, f=20, d=8.0, seed=3)
+    graph = with_random_edges(clean.graph, clean.graph.num_edges // 4, seed=1)
+    parts = plap.data.split(clean, seed=0)
+    masks = (mask.unsqueeze(1) for mask in (parts.train, parts.val, parts.test))
+    attacked = replace(clean, graph=graph, splits=FixedSplits(*masks))
+    config = RunConfig(penalty="mcp", gamma=1.0, detach_weights=True, max_epochs=20)
+    gat = RunConfig("gat", hidden=4, heads=2, max_epochs=20)
+    found = compare_trust_under_attack(clean, attacked, members=2, config=config, gat=gat)
+    assert found.rate == pytest.approx(0.2, abs=0.01)
+    assert set(found.auc) == set(SCORES)
+    assert found.auc["trust"] > 0.55
+    with pytest.raises(InputError, match="the same nodes"):
+        compare_trust_under_attack(plap.data.csbm(phi=0.75, n=20, f=20, d=4.0), attacked)
+
+
+def test_only_penalties_that_leave_edges_out_weigh_the_examples() -> None:
+    data = plap.data.csbm(phi=0.5, n=60, f=8, seed=2)
+    for penalty, doubts in ((plap.penalties.MCP(0.1), True), (plap.penalties.Huber(0.1), False)):
+        member = plap.nn.PGNN(8, 4, 2, penalty=penalty)
+        belief = _belief([member], data.x, data.graph)
+        assert bool((belief < 1).any()) == doubts
+        assert bool(((belief > 0) & (belief <= 1)).all())

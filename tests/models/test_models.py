@@ -45,7 +45,8 @@ def test_labels_and_configurations(model: str) -> None:
 
 
 def test_the_search_of_a_fit_extends_the_papers_grid() -> None:
-    assert set(PAPER) | {"p"} == set(PAPER_AND_LARGE_MU)
+    assert set(PAPER) | {"p", "penalty"} == set(PAPER_AND_LARGE_MU)
+    assert PAPER_AND_LARGE_MU["penalty"] == ("power",)
     for name, values in PAPER.items():
         extension = (100.0,) if name == "mu" else ()
         assert PAPER_AND_LARGE_MU[name] == (*values, *extension)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -71,10 +73,23 @@ def test_another_seed_tries_something_else() -> None:
 
 
 def test_every_p_gets_its_turn() -> None:
-    drawn = SearchSpace().draw(10, seed=0)
-    counts = [sum(config.parameters.p == p for config in drawn) for p in (1.0, 1.5, 2.0, 2.5)]
-    assert sorted(counts) == [2, 2, 3, 3]
-    assert len(set(drawn)) == 10
+    drawn = SearchSpace().draw(16, seed=0)
+    counts = Counter((c.parameters.penalty, c.parameters.p) for c in drawn)
+    kinds = [*(("power", p) for p in (1.0, 1.5, 2.0, 2.5)), ("mcp", 2.0), ("huber", 2.0)]
+    assert sorted(counts[kind] for kind in kinds) == [2, 2, 3, 3, 3, 3]
+    assert len(set(drawn)) == 16
+
+
+def test_a_chosen_value_leaves_the_grids_that_search_its_field() -> None:
+    def penalties(**values: Any) -> set[str]:
+        return {config.parameters.penalty for config in SearchSpace(**values).configs()}
+
+    assert penalties(mu=(0.5,)) == {"power", "mcp", "huber"}
+    assert penalties(p=(1.5,)) == {"power"}
+    assert penalties(gamma=(1.5,)) == {"mcp", "huber"}
+    assert penalties(penalty=("huber",)) == {"huber"}
+    assert penalties(penalty=("huber",), hidden=(8, 16)) == {"huber"}
+    assert penalties(penalty=("welsch",), gamma=(1.0,)) == {"welsch"}
 
 
 def test_a_small_space_goes_to_the_last_rung_at_once() -> None:

@@ -33,6 +33,9 @@ COMMANDS = {
     "fit": _Entry("fit", "Find, train and judge a model for a graph with some labels."),
     "predict": _Entry("predict", "Label the nodes of a graph with a model that plap fit found."),
     "inspect": _Entry("inspect", "Describe a graph, or what a fitted model learned about it."),
+    "attack": _Entry(
+        "attack", "Measure how a fitted model's accuracy falls when an adversary changes edges."
+    ),
     "report": _Entry("report", "Show the scores of a finished fit and where its page is."),
     "reproduce": _Entry("reproduce", "Run a table of the paper and show it beside the published numbers."),
     "data": _Entry("data_app", "The benchmark data sets and their files."),

@@ -42,7 +42,11 @@ def list_benchmarks(root: Root = None, as_json: Json = False) -> None:
         f"Benchmarks, looked for in {', '.join(folders)}",
         ("name", *counts, "here"),
         (
-            (row["name"], *(f"{row[key]:,}" for key in counts), "yes" if row["folder"] else "no")
+            (
+                row["name"],
+                *(f"{row[key]:,}" if key in row else "" for key in counts),
+                "yes" if row["folder"] else "no",
+            )
             for row in rows
         ),
     )

@@ -51,7 +51,7 @@ def inspect_model(
         raise InputError(
             f"{out} holds a model of several labels per node; only one class per node can be inspected"
         )
-    data = _open(out, file, graph, nodes=nodes, root=root)
+    data = open_fitted(out, file, graph, nodes=nodes, root=root)
     learned = _learned(out, file, data)
     for (flag, path), table in zip(tables.items(), (learned.edges, learned.nodes), strict=True):
         if path is not None:
@@ -74,7 +74,7 @@ def check_table(path: Path, flag: str) -> None:
     check_writable(path, flag)
 
 
-def _open(
+def open_fitted(
     out: Path, file: SavedModel, graph: str | None, *, nodes: Path | None, root: Path | None
 ) -> GraphData:
     """The graph that was named, or the one that the model was fitted on if its name alone can bring it."""
@@ -94,11 +94,11 @@ def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
     classes = [str(name) for name in file.classes]
     members = load_members(config, file.states, data.x.shape[1], len(classes))
     known = file.task.recoded(data.y, data.task)
-    judged = _held_out(out) if data.graph.digest == file.graph_digest else None
+    judged = held_out(out) if data.graph.digest == file.graph_digest else None
     return what_was_learned(members, data, classes, known=known, judged=judged, seed=config.seed)
 
 
-def _held_out(out: Path) -> torch.Tensor:
+def held_out(out: Path) -> torch.Tensor:
     """The nodes whose labels were looked at only when the model was finished."""
     path = out / "predictions.parquet"
     try:

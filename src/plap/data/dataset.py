@@ -48,7 +48,8 @@ class FixedSplits:
     val: Tensor
     test: Tensor
     preferred: bool = field(default=False, kw_only=True)
-    """Whether a fit uses them unless it is told otherwise."""
+    """Whether a fit uses them unless it is told otherwise: a table's own split, or that of a graph which was
+    attacked with this split in mind."""
 
     @property
     def masks(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -149,7 +150,7 @@ def largest_component(data: GraphData) -> GraphData:
 
     Nodes keep their order, and ``node_ids`` names each by what it was called (or its index) before.
     """
-    nodes = torch.from_numpy(_largest(data.graph))
+    nodes = largest_component_nodes(data.graph)
     if nodes.shape[0] == data.graph.num_nodes:
         return data
     return _restrict(data, nodes)
@@ -169,12 +170,20 @@ def components(graph: Graph) -> np.ndarray:
     return number
 
 
-def _largest(graph: Graph) -> np.ndarray:
+def largest_component_nodes(graph: Graph) -> Tensor:
+    """Nodes of the largest connected component, ascending; of several, the one with the smallest index.
+
+    Examples
+    --------
+    >>> import plap
+    >>> largest_component_nodes(plap.Graph.from_edges([(0, 2), (3, 4), (4, 5)], num_nodes=6))
+    tensor([3, 4, 5])
+    """
     component = components(graph)
     sizes = np.bincount(component)
     first_node = np.unique(component, return_index=True)[1]
     largest = min(np.flatnonzero(sizes == sizes.max()), key=lambda c: first_node[c])
-    return np.flatnonzero(component == largest)
+    return torch.from_numpy(np.flatnonzero(component == largest))
 
 
 def _restrict(data: GraphData, nodes: Tensor) -> GraphData:

@@ -50,7 +50,7 @@ def assemble(
         ),
         protocol=protocol,
         rules=(
-            *find_protocol(protocol).rules,
+            *find_protocol(protocol).rules_of(table.split),
             effort.sentence(timed=table.measure == "time"),
             *_versions(found.values()),
         ),

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from plap.checks import check_choice
 from plap.data import GraphData, Split, load, perturb_edges, split
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.data.dataset import largest_component
 from plap.data.dataset_name import DatasetName
 from plap.data.resolve import open_graph
@@ -69,6 +70,12 @@ class Protocol:
             public = data.splits.train.shape[1] if data.splits is not None else 1
             return split(data, "public", index=0 if self.fixed_seed is not None else seed % public)
         return split(data, self.kind, preset=preset, seed=self.draw(seed))
+
+    def rules_of(self, split: str) -> tuple[str, ...]:
+        """The rules where this split is used: ``sparse``, ``dense`` or ``public``."""
+        if split != "public" or self.fixed_seed is not None:
+            return self.rules
+        return (f"Protocol {self.name}: the splits that came with the data, in turn.", *self.rules[1:])
 
     def source(self, dataset: str) -> str:
         """Name of the dataset that is opened for ``dataset``, without its noise."""
@@ -142,6 +149,8 @@ def _with_seed(name: DatasetName, seed: int) -> DatasetName:
     if name.is_csbm:
         drawn = () if name.value("seed") is not None else (("seed", str(seed)),)
         return DatasetName(name.base, (*name.parameters, *drawn))
+    if name.base in BENCHMARKS and BENCHMARKS[name.base].rates:
+        return name
     for key, _ in name.parameters:
         raise InputError(f"{name.base} has no parameter {key!r}: only r, the share of random edges")
     return name

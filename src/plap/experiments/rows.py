@@ -8,6 +8,7 @@ own name; a table defines others in its ``[rows]``:
     [rows]
     "pgnn-1.7" = { model = "pgnn", p = 1.7 }
     three-hop = { file = "two_hop.py", hops = 3, label = "three hops" }
+    some-mu = { model = "pgnn", p = 1.7, mu = [0.1, 1.0], label = "two mu" }  # a list is searched
     others = { label = "a model that others published" }  # not run: only its published number is shown
 """
 
@@ -46,6 +47,8 @@ class Row:
     """A Python file that defines the model instead."""
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the model's parameters or of training that are not searched."""
+    searched: Grid = field(default_factory=dict)
+    """Fields whose values the row names itself, in place of those of the model's grid."""
     correct_and_smooth: bool = False
     """Whether predictions are corrected and smoothed with the training labels before they are scored."""
 
@@ -125,11 +128,19 @@ def parse_row(key: str, raw: Mapping[str, Any], folder: Path | None = None) -> R
             raise InputError(f"{name} must be text, not {raw[name]!r}")
     if "model" in raw and "file" in raw:
         raise InputError("a row has a model or a file, not both")
-    fixed = {name: value for name, value in raw.items() if name not in _ABOUT_THE_ROW}
+    own = {name: value for name, value in raw.items() if name not in _ABOUT_THE_ROW}
+    searched = {name: tuple(value) for name, value in own.items() if isinstance(value, list)}
+    fixed = {name: value for name, value in own.items() if name not in searched}
     smoothed = check_flag("correct_and_smooth", raw.get("correct_and_smooth", False))
     if "model" in raw:
-        label = find_model(raw["model"]).label_of(RunConfig(raw["model"], **fixed).parameters)
-    elif "file" not in raw and (fixed or smoothed):
+        config = RunConfig(raw["model"], **fixed)
+        label = find_model(raw["model"]).label_of(config.parameters)
+        for name, values in searched.items():
+            if not values:
+                raise InputError(f"{name} must have a value to search, not {list(values)!r}")
+            for value in values:
+                config.with_values(**{name: value})  # refuses what has no meaning
+    elif "file" not in raw and (own or smoothed):
         raise InputError("a row without a model or a file has a label and nothing else")
     else:
         label = key
@@ -139,6 +150,7 @@ def parse_row(key: str, raw: Mapping[str, Any], folder: Path | None = None) -> R
         model=raw.get("model"),
         file=Path(folder or ".") / raw["file"] if "file" in raw else None,
         fixed=fixed,
+        searched=searched,
         correct_and_smooth=smoothed,
     )
 
@@ -161,10 +173,10 @@ def find_candidates(row: Row, file: UserModelFile | None = None) -> Candidates:
     else:
         raise InputError(f"the row {row.key!r} has no model to run")
     grid, small = (
-        {name: values for name, values in which.items() if name not in row.fixed}
+        {name: values for name, values in which.items() if name not in row.fixed and name not in row.searched}
         for which in (kind.grid, kind.small)
     )
-    return Candidates(RunConfig(kind.name, **fixed), grid, small)
+    return Candidates(RunConfig(kind.name, **fixed), {**grid, **row.searched}, small)
 
 
 @cache

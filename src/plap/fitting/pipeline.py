@@ -57,7 +57,8 @@ def fit(
         A graph, its features and labels; the name of a benchmark or a path; or tables and graphs in memory.
         Where a column is not called what :func:`plap.read_tables` expects, call that first.
     split : Split, optional
-        By default 60/20/20, stratified; the graphs of a collection are split as wholes.
+        By default 60/20/20, stratified; the graphs of a collection are split as wholes, and a graph that was
+        attacked by its own public split.
     settings : FitSettings, optional
     announce : function of a name, optional
         Called when a method's training begins; returns the function that is told its progress, or None.

@@ -22,6 +22,7 @@ from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel
 from plap.graph import Graph
+from plap.models import find_model
 from plap.nn.linear import Features
 from plap.training import RunConfig, build_module
 from plap.training.pieces.distributed import choose_device
@@ -42,7 +43,7 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
     """
     data = as_fitted(model, data)
     config = RunConfig.from_dict(dict(model.config))
-    if set(config.to_dict()) - set(model.config) - _ADDED_LATER:
+    if set(config.to_dict()) - set(model.config) - _ADDED_LATER - set(find_model(config.model).later):
         raise InputError(f"{model.path}: model.json does not have the whole configuration")
     probabilities = member_probabilities(config, model.states, data.graph, data.x, model.task, device=device)
     known = model.task.recoded(data.y, data.task)

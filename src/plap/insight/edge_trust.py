@@ -17,12 +17,15 @@ from plap.checks import check_integer
 from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.insight.pair_scores import feature_cosine, pair_evidence
+from plap.insight.pair_scores import feature_cosine, neighbour_jaccard, pair_evidence
+from plap.insight.weights import learned_weights, relative_weights
+from plap.models import model_of
 from plap.nn.linear import Features
 
 _COMPARED = 20_000
 """Maximum number of edges, and of pairs without an edge, that the comparison is learned from."""
 _KNOTS = 5
+_LEAST_BELIEF = 1e-6
 _FOLDS = 5
 
 
@@ -39,10 +42,14 @@ def edge_trust(
 
     The edges are divided into ``folds`` parts, and each is judged by states that were propagated without its
     part: an edge pulls its own ends together, so that with it in place even a random edge would look right.
-    The members' evidence about a pair (:func:`plap.insight.pair_evidence`, averaged) and the cosine of its
-    features go into a logistic regression that separates edges from pairs of nodes without an edge, both
-    classes with equal weight; its odds are the trust. Labels enter only through the trained members, and
-    whether similar or dissimilar nodes are joined is learned, not assumed.
+    The members' evidence about a pair (:func:`plap.insight.pair_evidence`, averaged), the cosine of its
+    features and the Jaccard index of its neighbours go into a logistic regression that separates edges from
+    pairs of nodes without an edge, both classes with equal weight; its odds are the trust. Labels enter only
+    through the trained members, and whether similar or dissimilar nodes are joined is learned, not assumed.
+
+    Where many edges are false, they would be examples of an edge as well. Members whose penalty leaves out
+    edges that are too long (MCP, for instance) say which: an edge then counts as an example as far as it
+    counts for them, at most once.
 
     Parameters
     ----------
@@ -85,8 +92,14 @@ def edge_trust(
     joined = graph.edge_index[:, once]
     asked = torch.cat([joined, apart], dim=1)
     part = torch.from_numpy(rng.permutation(asked.shape[1]) % folds)
-    evidence = np.column_stack([_judged(members, x, graph, once, asked, part), feature_cosine(x, asked)])
-    odds = _odds(evidence, joined.shape[1], rng)
+    evidence = np.column_stack(
+        [
+            _judged(members, x, graph, once, asked, part),
+            feature_cosine(x, asked),
+            neighbour_jaccard(graph, asked),
+        ]
+    )
+    odds = _odds(evidence, _belief(members, x, graph)[once].numpy(), rng)
     trust = torch.full((graph.num_entries,), torch.nan, dtype=torch.float64)
     trust[once] = torch.from_numpy(odds)
     trust[graph.reverse_entries()[once]] = trust[once]
@@ -135,8 +148,28 @@ def _without_each_part(graph: Graph, once: Tensor, part: Tensor) -> Iterator[tup
         yield (part == number).numpy(), rest
 
 
-def _odds(evidence: NDArray[np.float64], edges: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Odds that each of the first ``edges`` rows is an edge, at equal numbers of edges and other pairs."""
+def _belief(members: Sequence[torch.nn.Module], x: Features, graph: Graph) -> Tensor:
+    """How far each entry is an example of an edge, from 0 to 1, by the members that leave edges out."""
+    robust = [member for member in members if _leaves_edges_out(member)]
+    if not robust:
+        return torch.ones(graph.num_entries, dtype=torch.float64)
+    weights = [relative_weights(learned_weights(member, x, graph), graph) for member in robust]
+    return torch.stack(weights).double().mean(0).clamp(_LEAST_BELIEF, 1)
+
+
+def _leaves_edges_out(member: torch.nn.Module) -> bool:
+    kind = model_of(member)
+    return kind is not None and kind.leaves_edges_out is not None and kind.leaves_edges_out(member)
+
+
+def _odds(
+    evidence: NDArray[np.float64], belief: NDArray[np.float64], rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Odds that each of the first rows, one per entry of ``belief``, is an edge.
+
+    The edges, each weighed by its belief, and the other pairs count the same in total.
+    """
+    edges = belief.size
     some = sample_distinct(rng, edges, min(edges, _COMPARED))
     rows = np.concatenate([evidence[some], evidence[edges:]])
     is_edge = np.arange(rows.shape[0]) < some.size
@@ -144,11 +177,18 @@ def _odds(evidence: NDArray[np.float64], edges: int, rng: np.random.Generator) -
     comparison = make_pipeline(
         QuantileTransformer(n_quantiles=min(1000, rows.shape[0]), subsample=None),
         SplineTransformer(knots=knots, extrapolation="constant"),
-        LogisticRegression(class_weight="balanced", max_iter=1000),
-    ).fit(rows, is_edge)
+        LogisticRegression(max_iter=1000),
+    ).fit(rows, is_edge, logisticregression__sample_weight=_balanced(belief[some], rows.shape[0]))
     parts = [
         comparison.decision_function(evidence[start : min(start + _COMPARED, edges)])
         for start in range(0, edges, _COMPARED)
     ]
     odds: NDArray[np.float64] = np.exp(np.concatenate(parts))
     return odds
+
+
+def _balanced(belief: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
+    """Weights of all rows: those of the edges, which come first, sum to those of the other pairs."""
+    others = np.ones(rows - belief.size)
+    weights = [part * (rows / 2 / part.sum()) for part in (belief, others)]
+    return np.concatenate(weights)

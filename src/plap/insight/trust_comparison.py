@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
+from torch import Tensor
 
-from plap.data import GraphData, perturb_edges, split
+from plap.data import GraphData, Split, perturb_edges, split
+from plap.data.sampling import rank_pairs
+from plap.errors import InputError
 from plap.insight.edge_trust import edge_trust
 from plap.insight.members import members_of
 from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard
@@ -66,8 +70,55 @@ def compare_trust(
         Random seed for the noise, the split and training.
     """
     noisy = perturb_edges(data.graph, rate, seed)
-    graph, parts = noisy.graph, split(data, preset=preset, seed=seed)
-    config = config or RunConfig(p=1.5, max_epochs=200, patience=100)
+    once = noisy.graph.edges_once()
+    attacked = replace(data, graph=noisy.graph)
+    return _compared(
+        attacked, ~noisy.random[once], split(data, preset=preset, seed=seed), rate, members,
+        config or RunConfig(p=1.5, max_epochs=200, patience=100), gat, seed,
+    )  # fmt: skip
+
+
+def compare_trust_under_attack(
+    clean: GraphData,
+    attacked: GraphData,
+    *,
+    members: int = 4,
+    config: RunConfig | None = None,
+    gat: RunConfig | None = None,
+    seed: int = 0,
+) -> TrustComparison:
+    """Train on a graph that was attacked, on its own split, and see which scores find the added edges.
+
+    Parameters
+    ----------
+    clean, attacked : GraphData
+        The same nodes before and after, such as ``cora-metattack:rate=0`` and ``cora-metattack:rate=0.25``.
+    members, gat, seed :
+        As for :func:`compare_trust`.
+    config : RunConfig, optional
+        By default pGNN with MCP, γ = 3, μ = 0.15, K = 5.
+    """
+    if clean.graph.num_nodes != attacked.graph.num_nodes:
+        raise InputError("clean and attacked must have the same nodes")
+    first, second = attacked.graph.edge_index[:, attacked.graph.edges_once()].numpy()
+    before = clean.graph.edge_index[:, clean.graph.edges_once()].numpy()
+    known = rank_pairs(before.min(0), before.max(0))
+    original = np.isin(rank_pairs(np.minimum(first, second), np.maximum(first, second)), known)
+    default = RunConfig(
+        penalty="mcp", gamma=3.0, mu=0.15, K=5, detach_weights=True, max_epochs=200, patience=100
+    )
+    return _compared(
+        attacked, torch.from_numpy(original), split(attacked, "public"), float((~original).mean()), members,
+        config or default, gat, seed,
+    )  # fmt: skip
+
+
+def _compared(
+    data: GraphData, original: Tensor, parts: Split, rate: float, members: int, config: RunConfig,
+    gat: RunConfig | None, seed: int,
+) -> TrustComparison:  # fmt: skip
+    """Every score of the edges of ``data``; ``original`` says which of them are to be trusted."""
+    graph = data.graph
     gat = gat or RunConfig(model="gat", hidden=8, lr=0.005, dropout=0.6, max_epochs=200, patience=100)
     configs = [config.with_values(seed=seed + k) for k in range(members)]
     configs.append(gat.with_values(seed=seed))
@@ -83,7 +134,6 @@ def compare_trust(
         "jaccard": neighbour_jaccard(graph, pairs),
         "attention": attention_trust(attentive, data.x, graph)[once],
     }
-    original = ~noisy.random[once]
     test = [accuracy(data.y[parts.test], run.logits[parts.test].argmax(1)) for run in runs]
     return TrustComparison(
         data.name,

@@ -4,14 +4,17 @@ from plap.models import (
     appnp,
     deep_gat,
     deep_pgnn,
+    elastic_gnn,
     gat,
     gcn,
+    gcn_jaccard,
     gcn_pgnn,
     gprgnn,
     jknet,
     jknet_pgnn,
     mlp,
     pgnn,
+    rung,
     sgc,
 )
 from plap.models.kind import Grid, ModelKind, PairStates
@@ -30,6 +33,9 @@ register_model(gcn_pgnn.GCN_PGNN_MODEL)
 register_model(jknet_pgnn.JKNET_PGNN_MODEL)
 register_model(deep_pgnn.DEEP_PGNN_MODEL)
 register_model(deep_gat.DEEP_GAT_MODEL)
+register_model(rung.RUNG_MODEL)
+register_model(elastic_gnn.ELASTIC_GNN_MODEL)
+register_model(gcn_jaccard.GCN_JACCARD_MODEL)
 
 __all__ = [
     "Grid",

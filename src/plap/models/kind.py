@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
@@ -60,13 +60,18 @@ class ModelKind(Generic[P]):
     """The values that the paper searches: parameters, ``lr`` and ``weight_decay``."""
     small: Grid = field(default_factory=dict)
     """For a shorter search: values in place of the grid's; where it names none, the grid's own."""
-    search: Grid | None = None
-    """What :func:`plap.training.tune` and ``plap fit`` search; by default the grid."""
+    search: Grid | tuple[Grid, ...] | None = None
+    """What :func:`plap.training.tune` and ``plap fit`` search: a grid, or several that are searched together;
+    by default the grid."""
     variants: tuple[Grid, ...] = ()
     """Values in place of or beside those of ``search``, one grid for each of the forms of a model that are
     worth a search of their own; see :func:`plap.training.architectures`."""
-    even_over: str | None = None
-    """A parameter whose values a random draw from ``search`` takes equally often."""
+    even_over: str | tuple[str, ...] = ()
+    """Parameters whose values a random draw from ``search`` takes equally often."""
+    measured: Callable[[Sequence[P], Graph, Features], list[P]] | None = None
+    """(candidates of a search, graph, x) → the same with what is measured on the data, such as a unit."""
+    later: tuple[str, ...] = ()
+    """Parameters that the model did not have at first: models saved before may lack them."""
     dropout_fields: tuple[str, ...] | None = None
     """Where all of these parameters are 0, a training step computes what an evaluation does, so the two
     share one forward pass; None: they may always differ."""
@@ -86,6 +91,8 @@ class ModelKind(Generic[P]):
     """(module, x, graph) → how much each stored entry counts, [entries] or [entries, heads]."""
     embeddings: Callable[[Any, Features, Graph], Tensor] | None = None
     """(module, x, graph) → what the last linear map sees of each node, [N, hidden]."""
+    leaves_edges_out: Callable[[Any], bool] | None = None
+    """(module) → whether its edge weights are 0 where it does not believe an edge."""
     pair_states: Callable[[Any, Features, Graph], PairStates] | None = None
     """(module, x, graph) → what edge trust is judged by."""
 
@@ -119,9 +126,25 @@ class ModelKind(Generic[P]):
         return tuple(entry.name for entry in fields(self.parameters))
 
     @property
-    def search_grid(self) -> Grid:
+    def search_grids(self) -> tuple[Grid, ...]:
         """What a search tries where it is not told otherwise."""
-        return self.grid if self.search is None else self.search
+        if self.search is None:
+            return (self.grid,)
+        return self.search if isinstance(self.search, tuple) else (self.search,)
+
+    @property
+    def search_grid(self) -> Grid:
+        """Every field that a search may choose, with all of its values, whatever grid they are of."""
+        merged: dict[str, tuple[Any, ...]] = {}
+        for grid in self.search_grids:
+            for name, values in grid.items():
+                merged[name] = tuple(dict.fromkeys((*merged.get(name, ()), *values)))
+        return merged
+
+    @property
+    def even_fields(self) -> tuple[str, ...]:
+        """The names of ``even_over``."""
+        return (self.even_over,) if isinstance(self.even_over, str) else self.even_over
 
     def family_of(self, parameters: P) -> Family | None:
         """How runs with these parameters are stacked; None: one run after another."""

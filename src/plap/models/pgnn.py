@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -10,7 +11,7 @@ from torch import Tensor
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
 from plap.models.kind import Grid, ModelKind, PairStates
-from plap.models.parameters import Parameters, integer, number, share
+from plap.models.parameters import Parameters, choice, integer, number, share, switch
 from plap.models.stacked import (
     Family,
     Propagation,
@@ -24,8 +25,13 @@ from plap.models.stacked import (
     two_layers,
 )
 from plap.nn import PGNN
+from plap.nn.adjacency import times
 from plap.nn.linear import Features
-from plap.propagation import propagate
+from plap.penalties import BUILT_IN, Parameter, Penalty, Power
+from plap.propagation import propagate, typical_edge_norm
+
+PENALTIES: dict[str, type[Penalty]] = {penalty.__name__.lower(): penalty for penalty in BUILT_IN}
+"""By the names that the parameter ``penalty`` takes: ``power``, ``mcp``, ``huber`` and so on."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +46,15 @@ class PGNNParameters(Parameters):
     """Propagation steps."""
     dropout: float = share(0.5)
     """Share of the hidden units that is dropped in training."""
+    penalty: str = choice("power", *PENALTIES)
+    """How edges are weighed by their length, see :mod:`plap.penalties`; p belongs to the power alone."""
+    gamma: float = number(3.0, above=0)
+    """The parameter of every other penalty."""
+    unit: float = number(1.0, above=0)
+    """The length in which such a penalty's γ and μ are given; a search takes the median edge norm of the
+    features, so that one grid serves features of any scale."""
+    detach_weights: bool = switch(False)
+    """Whether the weights of edges are constants in the backward pass."""
 
 
 PAPER: Grid = {
@@ -54,6 +69,7 @@ PAPER: Grid = {
 SMALL: Grid = {"lr": (0.01,), "mu": (0.01, 0.1, 1.0, 10.0), "K": (4,), "weight_decay": (5e-4,)}
 
 PAPER_AND_LARGE_MU: Grid = {
+    "penalty": ("power",),
     "p": (1.0, 1.5, 2.0, 2.5),
     "mu": (*PAPER["mu"], 100.0),
     "K": PAPER["K"],
@@ -64,9 +80,62 @@ PAPER_AND_LARGE_MU: Grid = {
 """The paper's grid for all of its p, extended by mu = 100, with which the model all but ignores edges that
 are of no use."""
 
+ROBUST: tuple[Grid, ...] = (
+    {
+        "penalty": ("mcp",),
+        "gamma": (0.7, 1.2, 2.0),
+        "mu": (0.1, 0.3),
+        "K": (5,),
+        "lr": (0.01, 0.05),
+        "dropout": (0.5,),
+        "weight_decay": (5e-4,),
+        "detach_weights": (True,),
+    },
+    {
+        "penalty": ("huber",),
+        "gamma": (0.1, 0.5),
+        "mu": (0.1, 0.5),
+        "K": (5,),
+        "lr": (0.01,),
+        "dropout": (0.5,),
+        "weight_decay": (5e-4,),
+        "detach_weights": (True,),
+    },
+)
+"""Penalties for graphs with edges that lie: lengths are in units of the median edge norm of the features."""
+
+_DIRECTIONS = 64
+"""Random directions of the features in which lengths are measured."""
+
+
+def _measured(candidates: Sequence[PGNNParameters], graph: Graph, x: Features) -> list[PGNNParameters]:
+    """The candidates with the unit in which lengths are given: the median edge norm of the features.
+
+    It is that of a random projection, which has the lengths of the features up to a tenth, and serves dense
+    and sparse features alike.
+    """
+    if all(c.penalty == "power" for c in candidates):
+        return list(candidates)
+    draws = torch.Generator().manual_seed(0)
+    directions = torch.randn(_DIRECTIONS, x.shape[1], generator=draws) / _DIRECTIONS**0.5
+    unit = float(typical_edge_norm(times(x, directions), graph))
+    return [c if c.penalty == "power" or c.unit != 1 else replace(c, unit=unit) for c in candidates]
+
 
 def _build(c: PGNNParameters, in_channels: int, out_channels: int) -> torch.nn.Module:
-    return PGNN(in_channels, c.hidden, out_channels, p=c.p, mu=c.mu, K=c.K, dropout=c.dropout)
+    penalty, mu = _penalty(c.penalty, c.p, c.gamma, c.unit, c.mu)
+    return PGNN(
+        in_channels, c.hidden, out_channels, mu=float(mu), K=c.K, dropout=c.dropout,
+        detach_weights=c.detach_weights,
+        **({"p": c.p} if isinstance(penalty, Power) else {"penalty": penalty}),
+    )  # fmt: skip
+
+
+def _penalty(
+    name: str, p: Parameter, gamma: Parameter, unit: Parameter, mu: Parameter
+) -> tuple[Penalty, Parameter]:
+    """The penalty and μ in absolute units."""
+    return (Power(p), mu) if name == "power" else PENALTIES[name](gamma).in_units_of(unit, mu)
 
 
 def _head(
@@ -83,8 +152,13 @@ def _head(
 
 def _propagated(x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
-    p, mu = settings.column("p", torch.float64), settings.column("mu", torch.float64)
-    return propagate_unchecked(x, graph, p, mu, settings.common("K"), budget=settings.propagation_budget)
+    values = (settings.column(name, torch.float64) for name in ("p", "gamma", "unit", "mu"))
+    penalty, mu = _penalty(settings.common("penalty"), *values)
+    assert isinstance(mu, Tensor)
+    return propagate_unchecked(
+        x, graph, penalty, mu, settings.common("K"),
+        detach_weights=settings.common("detach_weights"), budget=settings.propagation_budget,
+    )  # fmt: skip
 
 
 def _width(c: PGNNParameters, classes: int) -> int:
@@ -99,7 +173,8 @@ def _edge_weights(module: PGNN, x: Features, graph: Graph) -> Tensor:
 
 def _after(module: PGNN, start: Tensor, graph: Graph, steps: int) -> Tensor:
     conv = module.conv
-    return propagate(start, graph, mu=conv.mu, K=steps, penalty=conv.penalty, omega=conv.omega, eps=conv.eps)
+    penalty, mu = conv.at_scale_of(start, graph)
+    return propagate(start, graph, mu=mu, K=steps, penalty=penalty, omega=conv.omega, eps=conv.eps)
 
 
 def _embeddings(module: PGNN, x: Features, graph: Graph) -> Tensor:
@@ -114,21 +189,27 @@ def _pair_states(module: PGNN, x: Features, graph: Graph) -> PairStates:
     return PairStates([start, *later], module.conv.lin(later[-1]).softmax(1))
 
 
+def _label(c: PGNNParameters) -> str:
+    return f"pGNN p = {c.p}" if c.penalty == "power" else f"pGNN {PENALTIES[c.penalty].__name__}"
+
+
 PGNN_MODEL = ModelKind(
     "pgnn",
     PGNNParameters,
     _build,
     title="pGNN",
-    label=lambda c: f"pGNN p = {c.p}",
+    label=_label,
     grid=PAPER,
     small=SMALL,
-    search=PAPER_AND_LARGE_MU,
-    even_over="p",
+    search=(PAPER_AND_LARGE_MU, *ROBUST),
+    even_over=("penalty", "p"),
+    measured=_measured,
+    later=("penalty", "gamma", "unit", "detach_weights"),
     dropout_fields=("dropout",),
     stacked=Family(
         first_linear("lin"),
         _head,
-        equal=("hidden", "K"),
+        equal=("hidden", "K", "penalty", "detach_weights"),
         width=_width,
         weights=two_layers,
         propagation=lambda c: Propagation(c.hidden, c.K),
@@ -137,5 +218,6 @@ PGNN_MODEL = ModelKind(
     module=PGNN,
     edge_weights=_edge_weights,
     embeddings=_embeddings,
+    leaves_edges_out=lambda module: not module.conv.penalty.convex,
     pair_states=_pair_states,
 )

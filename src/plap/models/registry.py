@@ -115,7 +115,7 @@ def _check_parameters(kind: ModelKind[Any]) -> None:
 
 
 def _check_names(kind: ModelKind[Any]) -> None:
-    grids = [(place, getattr(kind, place) or {}) for place in ("grid", "small", "search")]
+    grids = [("grid", kind.grid), ("small", kind.small), *(("search", grid) for grid in kind.search_grids)]
     for place, grid in [*grids, *(("variants", grid) for grid in kind.variants)]:
         for name, values in grid.items():
             if name not in (*kind.fields, *_SEARCHABLE):
@@ -125,7 +125,7 @@ def _check_names(kind: ModelKind[Any]) -> None:
                 )
             if isinstance(values, str) or not isinstance(values, tuple) or not values:
                 raise InputError(f"model {kind.name!r}: {place} must have a tuple of values for {name!r}")
-    named = (*(kind.dropout_fields or ()), *([kind.even_over] if kind.even_over else []))
+    named = (*(kind.dropout_fields or ()), *kind.even_fields)
     if isinstance(kind.dropout_fields, str):
         raise InputError(f"model {kind.name!r}: dropout_fields must be a tuple of names, not one string")
     for name in named:

@@ -8,11 +8,15 @@ from plap.nn.label_reuse import LabelReuse
 from plap.nn.linear import FeatureLinear
 from plap.nn.pgnn import PGNN
 from plap.nn.plaplacian_conv import PLaplacianConv
+from plap.nn.robust import RUNG, ElasticGNN, GCNJaccard
 
 __all__ = [
     "PGNN",
+    "RUNG",
     "DeepPGNN",
+    "ElasticGNN",
     "FeatureLinear",
+    "GCNJaccard",
     "GCNPlusPGNN",
     "JKNetPlusPGNN",
     "LabelReuse",

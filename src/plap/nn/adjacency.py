@@ -42,6 +42,19 @@ def adjacency_tensor(graph: Graph) -> Tensor:
     return _ADJACENCIES.get(graph, lambda: tensor_from_scipy(normalized_adjacency(graph), torch.float64))
 
 
+def differentiable_adjacency(graph: Graph) -> Tensor:
+    """:func:`normalized_adjacency` of a graph whose weights require gradients, as a torch COO tensor."""
+    n, edges = graph.num_nodes, graph.edge_index
+    looped = edges[0][edges[0] == edges[1]]
+    alone = torch.ones(n, dtype=torch.bool).index_fill(0, looped, value=False).nonzero().squeeze(1)
+    weight = torch.cat([graph.weight, graph.weight.new_ones(alone.shape[0])])
+    i, j = torch.cat([edges, torch.stack([alone, alone])], dim=1)
+    root = weight.new_zeros(n).index_add(0, j, weight).rsqrt()
+    return torch.sparse_coo_tensor(
+        torch.stack([j, i]), root[i] * weight * root[j], (n, n), check_invariants=False
+    )
+
+
 class OnAdjacency(torch.nn.Module):
     """A module that multiplies with the normalised adjacency."""
 
@@ -50,7 +63,8 @@ class OnAdjacency(torch.nn.Module):
         self._graph_of = GraphArgument(cached=True)
 
     def _adjacency(self, edges: GraphLike, weight: Tensor | None, num_nodes: int) -> Tensor:
-        A: Tensor = adjacency_tensor(self._graph_of(edges, weight, num_nodes))
+        graph = self._graph_of(edges, weight, num_nodes)
+        A: Tensor = differentiable_adjacency(graph) if graph.weight.requires_grad else adjacency_tensor(graph)
         return A
 
 

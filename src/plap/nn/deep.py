@@ -90,7 +90,7 @@ class DeepPGNN(torch.nn.Module):
         hidden_channels: int,
         out_channels: int,
         num_layers: int = 3,
-        p: float | Sequence[float] = 1.5,
+        p: float | Sequence[float] | None = None,
         mu: float | Sequence[float] = 0.1,
         K: int | Sequence[int] = 4,
         dropout: float = 0.5,

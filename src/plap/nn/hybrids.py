@@ -46,8 +46,8 @@ class GCNPlusPGNN(torch.nn.Module):
     """
 
     def __init__(
-        self, in_channels: int, hidden_channels: int, out_channels: int, p: float = 1.5, mu: float = 0.1,
-        K: int = 4, dropout: float = 0.5, **options: Any,
+        self, in_channels: int, hidden_channels: int, out_channels: int, p: float | None = None,
+        mu: float = 0.1, K: int = 4, dropout: float = 0.5, **options: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         from torch_geometric.nn import GCNConv  # noqa: PLC0415  (slow to import)
@@ -99,8 +99,9 @@ class JKNetPlusPGNN(torch.nn.Module):
     """
 
     def __init__(
-        self, in_channels: int, hidden_channels: int, out_channels: int, p: float = 1.5, mu: float = 0.1,
-        K: int = 4, steps: int = 10, alpha: float = 0.1, dropout: float = 0.5, **options: Any,
+        self, in_channels: int, hidden_channels: int, out_channels: int, p: float | None = None,
+        mu: float = 0.1, K: int = 4, steps: int = 10, alpha: float = 0.1, dropout: float = 0.5,
+        **options: Any,
     ) -> None:  # fmt: skip
         super().__init__()
         self.dropout = dropout

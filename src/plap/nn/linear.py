@@ -48,7 +48,13 @@ class FeatureLinear(torch.nn.Linear):
 
 
 def sparse_product(features: Features, matrix: Tensor) -> Tensor:
-    """Sparse features [N, F] times a dense matrix [F, C]; differentiable in the matrix."""
+    """Sparse features [N, F] times a dense matrix [F, C]; differentiable in the matrix.
+
+    A COO tensor that requires gradients gets them too.
+    """
+    if isinstance(features, Tensor) and features.requires_grad:
+        product: Tensor = torch.sparse.mm(features.to(matrix.dtype), matrix)
+        return product
     return _product(*_pair(features, matrix), matrix)
 
 

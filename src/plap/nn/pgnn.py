@@ -46,7 +46,7 @@ class PGNN(torch.nn.Module):
         in_channels: int,
         hidden_channels: int,
         out_channels: int,
-        p: float = 1.5,
+        p: float | None = None,
         mu: float = 0.1,
         K: int = 4,
         dropout: float = 0.5,

@@ -12,12 +12,15 @@ from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
 
 from plap.errors import InputError
+from plap.graph import Graph
 from plap.kernels.backend import Backend
 from plap.memory import MemoryBudget, parse_budget
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import Features
 from plap.penalties import Penalty, Power
-from plap.propagation import aggregation_weights, propagate
+from plap.propagation import aggregation_weights, propagate, typical_edge_norm
+
+_DEFAULT_P = 1.5
 
 AggregationWeights = tuple[Tensor, Tensor]
 
@@ -37,7 +40,7 @@ class PLaplacianConv(torch.nn.Module):
     ----------
     in_channels, out_channels : int
     p : float, at least 1
-        p < 2 trusts edges between similar nodes, p > 2 edges between different ones. Unused with ``penalty``.
+        p < 2 trusts edges between similar nodes, p > 2 edges between different ones; 1.5 unless given.
     mu : float, positive
         How strongly the result is tied to the input.
     K : int
@@ -48,9 +51,13 @@ class PLaplacianConv(torch.nn.Module):
     cached : bool
         Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
     penalty : Penalty, optional
-        Another penalty than the power (:mod:`plap.penalties`); its parameter is a number.
+        Another penalty than the power (:mod:`plap.penalties`), in place of p; its parameter is a number.
     detach_weights : bool
         Treat ψ(‖∇F‖²) as a constant in the backward pass.
+    relative : bool
+        Take γ and μ in units of the median edge norm s of the layer's input, which changes with it: γ stands
+        for s γ, and μ for μ s^(p−2) (μ/s with MCP and SCAD, μ with the penalties that are bounded at 0). The
+        layer then commutes with the scale of the features, and one default serves graphs of any scale.
     learn_p, learn_mu, learn_gamma : bool
         Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3), μ = softplus(·), and the parameter of
         ``penalty``, γ = softplus(·), with the rest.
@@ -77,7 +84,7 @@ class PLaplacianConv(torch.nn.Module):
         self,
         in_channels: int,
         out_channels: int,
-        p: float = 1.5,
+        p: float | None = None,
         mu: float = 0.1,
         K: int = 4,
         *,
@@ -86,6 +93,7 @@ class PLaplacianConv(torch.nn.Module):
         cached: bool = True,
         penalty: Penalty | None = None,
         detach_weights: bool = False,
+        relative: bool = False,
         learn_p: bool = False,
         learn_mu: bool = False,
         learn_gamma: bool = False,
@@ -95,6 +103,9 @@ class PLaplacianConv(torch.nn.Module):
         memory_budget: MemoryBudget = None,
     ) -> None:
         super().__init__()
+        if penalty is not None and p is not None:
+            raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
+        p = _DEFAULT_P if p is None else p
         if learn_p and not 1 < p < 3:
             raise InputError(f"p must lie between 1 and 3 to be learned, not {p!r}")
         if learn_mu and not mu > 0:
@@ -111,6 +122,7 @@ class PLaplacianConv(torch.nn.Module):
         self.in_channels, self.out_channels, self.concat = in_channels, out_channels, concat
         self.K, self.omega, self.eps, self.backend = K, omega, eps, backend
         self.memory_budget, self.detach_weights = parse_budget(memory_budget), detach_weights
+        self.relative = relative
         self._penalty = penalty
         self._start = (p, mu)
         self._raw_p = Parameter(torch.empty(())) if learn_p else None
@@ -149,6 +161,12 @@ class PLaplacianConv(torch.nn.Module):
             return Power(self.p)
         return self._penalty if self._raw_gamma is None else self._penalty.at(softplus(self._raw_gamma))
 
+    def at_scale_of(self, x: Tensor, graph: Graph) -> tuple[Penalty, float | Tensor]:
+        """The penalty and μ that x is propagated with: the layer's, in units of edges if it is relative."""
+        if not self.relative:
+            return self.penalty, self.mu
+        return self.penalty.in_units_of(typical_edge_norm(x, graph), self.mu)
+
     @overload
     def forward(
         self,
@@ -180,7 +198,7 @@ class PLaplacianConv(torch.nn.Module):
         """Propagate x and map it; if asked, with (edge_index, α D^-1/2 M D^-1/2) of the last step."""
         x = _dense(x)
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
-        penalty, mu = self.penalty, self.mu
+        penalty, mu = self.at_scale_of(x, graph)
 
         def steps(K: int) -> Tensor:
             return propagate(

@@ -1,4 +1,4 @@
-"""The pictures of ``plap inspect --png``: of a graph, and of what a model learned about one."""
+"""Pictures of a graph, of what a model learned about one, and of how it stands an attack."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from plap.reporting.palette import BLACK, BLUE, GREEN, GREY, ORANGE
+from plap.reporting.palette import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION
 from plap.reporting.picture import encode, panels, plain, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from plap.data.inspection import Distribution, Inspection
+    from plap.insight.attack import AttackCurve
     from plap.insight.learned import Learned
 
 _MOST_CLASSES = 12
@@ -33,6 +34,30 @@ def graph_picture(found: Inspection) -> bytes:
     _measures(measures, found)
     for axes in grid.ravel():
         tidy(axes, lines=None)
+    return encode(figure, "png")
+
+
+def attack_picture(curve: AttackCurve) -> bytes:
+    """A PNG with the accuracy by the share of changed edges: under attack, and with random edges."""
+    figure, grid = panels(1, 1, (6.5, 4.2))
+    axes = grid[0, 0]
+    shares = [0.0, *(100 * point.budget for point in curve.points)]
+    whose = "each node's edges" if curve.local else "the edges"
+    lines = (
+        ("random edges", [point.random for point in curve.points], GREY, "s"),
+        ("adaptive attack", [point.accuracy for point in curve.points], VERMILION, "o"),
+    )
+    for label, values, colour, marker in lines:
+        heights = [100 * value for value in (curve.clean, *values)]
+        axes.plot(shares, heights, color=colour, marker=marker, label=label)
+    when = "before" if curve.poisoning else "after"
+    axes.set(
+        title=f"{curve.nodes:,} test nodes, edges changed {when} training",
+        xlabel=f"changed share of {whose} (%)",
+        ylabel="accuracy (%)",
+    )
+    axes.legend(frameon=False)
+    tidy(axes)
     return encode(figure, "png")
 
 

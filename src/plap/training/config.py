@@ -42,8 +42,8 @@ class RunConfig:
     >>> config = RunConfig(model="pgnn", p=1.5, lr=0.05)
     >>> config.parameters.p, config.lr
     (1.5, 0.05)
-    >>> config.with_values(mu=1, seed=3).parameters
-    PGNNParameters(hidden=16, p=1.5, mu=1.0, K=4, dropout=0.5)
+    >>> config.with_values(mu=1, seed=3).parameters.mu
+    1.0
     >>> RunConfig(p=0.5)
     Traceback (most recent call last):
     plap.errors.InputError: p must be a number of at least 1, not 0.5

@@ -31,24 +31,25 @@ _FINAL_SEEDS = 3
 _FINAL_EPOCHS = 400
 """Epochs that a run of the last rung takes on average, with early stopping."""
 
-_MOST, _LEAST = 20_000, 3_000
+_MOST, _LEAST = 22_000, 3_000
 """Total epochs of a search with budget "auto", on a small and on a large graph."""
 
 
 class SearchSpace:
-    """A grid: the values that some fields of a configuration may take; all others are those of ``base``.
+    """The values that some fields of a configuration may take: a grid, or several; the rest is of ``base``.
 
     Parameters
     ----------
     base : RunConfig, optional
     **values : sequences
         Fields of the model or of training and the values to try; they replace or extend the model's own
-        search grid.
+        search grids. Of several grids, only those that search such a field are left, and of a word such as
+        ``penalty`` only those that have one of these words.
 
     Examples
     --------
     >>> len(SearchSpace().configs()), len(SearchSpace(RunConfig(model="mlp")).configs())
-    (864, 12)
+    (880, 12)
     >>> len(SearchSpace(RunConfig(model="mlp"), hidden=(16, 64), lr=(0.01,)).configs())
     8
     """
@@ -61,25 +62,27 @@ class SearchSpace:
                 raise InputError(unknown_field(kind, name))
             if not tried:
                 raise InputError(f"the search space has no value for {name}")
-        self.grid: Grid = {**kind.search_grid, **{name: tuple(tried) for name, tried in values.items()}}
+        chosen = {name: tuple(tried) for name, tried in values.items()}
+        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind.search_grids, chosen))
         """The values of each field that varies."""
 
     def configs(self) -> list[RunConfig]:
-        """All configurations, in the order of the grid."""
-        return grid_configs(self.base, self.grid)
+        """All different configurations, in the order of the grids."""
+        return list(dict.fromkeys(itertools.chain(*(grid_configs(self.base, grid) for grid in self.grids))))
 
     def draw(self, count: int, seed: int) -> list[RunConfig]:
         """Draw ``count`` different configurations, or all if there are fewer.
 
-        The values of the model's field ``even_over`` (p of a pGNN) are drawn equally often, up to one.
+        The values of the model's fields ``even_over`` (penalty and p of a pGNN) are drawn equally often, up
+        to one, as far as there are enough.
         """
         configs = self.configs()
-        even = find_model(self.base.model).even_over
+        even = find_model(self.base.model).even_fields
         order = np.random.default_rng(seed).permutation(len(configs))
         taken: dict[Any, int] = {}
         ranked = []
         for position, index in enumerate(order):
-            value = None if even is None else configs[index].value(even)
+            value = tuple(configs[index].value(name) for name in even)
             ranked.append((taken.get(value, 0), position, index))
             taken[value] = taken.get(value, 0) + 1
         return [configs[index] for _, _, index in sorted(ranked)[:count]]
@@ -96,13 +99,22 @@ def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]
 
     Examples
     --------
-    >>> [space.grid["layers"] for space in architectures(RunConfig("deep-pgnn"), layers=(2,))]
+    >>> [space.grids[0]["layers"] for space in architectures(RunConfig("deep-pgnn"), layers=(2,))]
     [(2,), (2,)]
     >>> len(architectures(RunConfig("mlp")))
     1
     """
     variants = find_model(base.model).variants or ({},)
     return [SearchSpace(base, **{**variant, **values}) for variant in variants]
+
+
+def _about(grids: tuple[Grid, ...], chosen: Grid) -> tuple[Grid, ...]:
+    """The grids that search the fields for which values were chosen."""
+    for name, values in chosen.items():
+        searching = tuple(grid for grid in grids if name in grid)
+        words = {value for value in values if isinstance(value, str)}
+        grids = tuple(grid for grid in searching if words & {*grid[name]}) or searching or grids
+    return grids
 
 
 def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
@@ -211,7 +223,7 @@ def tune(
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
     rungs = _rungs(epochs, sum(len(space.configs()) for space in spaces), len(spaces))
-    space_of = _draw(spaces, rungs[0].configs, seed)
+    space_of = _draw(spaces, rungs[0].configs, seed, graph, x)
     alive = list(space_of)
     trials: list[Trial] = []
     best_run: RunResult | None = None
@@ -238,6 +250,15 @@ def _merit(result: RunResult) -> tuple[bool, float, float]:
     return result.best_epoch > 0, result.val_score, -result.val_loss
 
 
+def _measured(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
+    """The candidates with what their model measures on the data."""
+    measured = find_model(configs[0].model).measured
+    if measured is None:
+        return configs
+    found = measured([config.parameters for config in configs], graph, x)
+    return [config.with_values(**vars(parameters)) for config, parameters in zip(configs, found, strict=True)]
+
+
 def _auto_budget(graph: Graph, x: Features) -> int:
     """Fewer epochs where an epoch costs more: about two minutes on two cores up to a million entries."""
     stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
@@ -245,9 +266,14 @@ def _auto_budget(graph: Graph, x: Features) -> int:
     return int(min(_MOST, max(_LEAST, _MOST * 20_000 / work)))
 
 
-def _draw(spaces: Sequence[SearchSpace], count: int, seed: int) -> dict[RunConfig, int]:
+def _draw(
+    spaces: Sequence[SearchSpace], count: int, seed: int, graph: Graph, x: Features
+) -> dict[RunConfig, int]:
     """Different configurations and the number of the space that each is from, drawn from all in turn."""
-    drawn = [[config.with_values(seed=seed) for config in space.draw(count, seed)] for space in spaces]
+    drawn = [
+        _measured([config.with_values(seed=seed) for config in space.draw(count, seed)], graph, x)
+        for space in spaces
+    ]
     found: dict[RunConfig, int] = {}
     for turn in itertools.zip_longest(*drawn):
         for number, config in enumerate(turn):

@@ -23,7 +23,7 @@ NODES = {
     "city": ["Bern", "Wien", None, "Bern", "Wien", "Bern"],
 }
 EDGES = {"caller": ["ann", "bob", "cy", "dee", "eve"], "called": ["bob", "cy", "dee", "eve", "fay"]}
-ROLES = {"id": "name", "label": "team", "source": "caller", "target": "called"}
+ROLES: dict[str, Any] = {"id": "name", "label": "team", "source": "caller", "target": "called"}
 
 KINDS = {
     "dict": dict,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -72,3 +72,5 @@ class Benchmark:
     archive: str | None = None
     """Where the files come from if they only come inside an archive."""
     notes: tuple[str, ...] = field(default=())
+    rates: Mapping[float, Benchmark] = field(default_factory=dict)
+    """Of a graph under attack: the benchmark at each rate, which a name asks for by ``:rate=``."""

@@ -17,6 +17,15 @@ KNOWN: dict[str, dict[str, str]] = {
         "out1_graph_edges.txt": "997cdce67ea9c29257d3ffe796328391931901cf823830affa453178b60e2c3e",
         "out1_node_feature_label.txt": "1d5cdd094f8b91e770f6decfca85b35cf42f75d1efb51055fd6af16e11820ff8",
     },
+    "Adversarial/cora": {
+        "cora.npz": "398a5c8f949a4f2a3c8fb248f777d2756c654de714762d6a18c04eaa19a96271",
+        "cora_meta_adj_0.05.npz": "bfb6ed914acbae726906ff0aa09b5ae70713849dcc637d8f08eeb27c0ef24c1f",
+        "cora_meta_adj_0.1.npz": "fbb6b1485cdfa93ae23501f950b43f4dc96eb09099f5fec3d67b93a92394dbd7",
+        "cora_meta_adj_0.15.npz": "f22e02303c239ba236acf3c214e4ff8e2539d68992737e2d909d02a96eabfc88",
+        "cora_meta_adj_0.2.npz": "adbe44b4014bc183525d8f55f2173c091fad9cc5c97e01a08a423ee6ceea8caa",
+        "cora_meta_adj_0.25.npz": "2e0e4eb2293a48f9a54c612bb1ac36b7ef4e643626acf4c159792b2cb6b534d8",
+        "cora_prognn_splits.json": "40a3e7e4025c349095d425c597a9db53b2ddd2437f0d5ccf7b46417d912f1db0",
+    },
     "Amazon/Computers/raw": {
         "amazon_electronics_computers.npz": "736ba1d9fd85eac2da83a5ad25c463f04b0031a6ca01563f90a7099d9e8ffb2c",  # noqa: E501
     },

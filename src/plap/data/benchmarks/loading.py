@@ -47,7 +47,10 @@ def load(
         ``squirrel``, ``actor``, ``wisconsin``, ``texas``, ``cornell`` (corrected in July 2022),
         ``cornell-2021`` (with Texas' features and labels, as the paper had it), ``roman-empire``,
         ``amazon-ratings``, ``minesweeper``, ``tolokers``, ``questions``, ``chameleon-filtered``,
-        ``squirrel-filtered``, ``ppi``, ``ogbn-arxiv``, or ``csbm:phi=...``; upper or lower case.
+        ``squirrel-filtered``, ``ppi``, ``ogbn-arxiv``, or ``csbm:phi=...``; upper or lower case. Graphs
+        that were attacked before training: ``cora-metattack:rate=0.25`` (the share of changed edges, 0 to
+        0.25 in steps of 0.05) and ``cora-nettack:rate=3`` (changes per target, 0 to 5), and the same of
+        ``citeseer`` and ``pubmed``; they are meant for their public split.
     root : path, optional
         The data folder to look in first.
     largest_component : bool
@@ -74,7 +77,13 @@ def load(
     if asked.is_csbm:
         data = csbm_of(asked)
         return keep_largest_component(data) if largest_component else data
-    return load_benchmark(find(name), root, largest_component=largest_component)
+    benchmark = find(name)
+    if benchmark.rates and not asked.parameters:
+        raise InputError(
+            f"{benchmark.name} needs the rate of its attack, for example "
+            f"{benchmark.name}:rate={max(benchmark.rates):g}"
+        )
+    return load_benchmark(benchmark, root, largest_component=largest_component)
 
 
 def load_benchmark(

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
 
+from plap.data.benchmarks.attacked import read_attacked
 from plap.data.benchmarks.benchmark import Benchmark, RawFile, Statistics
 from plap.data.benchmarks.checksums import KNOWN
 from plap.data.benchmarks.readers import read_filtered, read_ogb, read_ppi, read_pyg
+from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
 
 _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
@@ -16,6 +20,8 @@ _GEOM_GCN = "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/master
 _GEOM_GCN_2021 = (
     "https://raw.githubusercontent.com/graphdml-uiuc-jlu/geom-gcn/f1fc0d14b3b019c562737240d06ec83b07d16a8f"
 )
+_PRO_GNN = "https://raw.githubusercontent.com/ChandlerBang/Pro-GNN/master"
+_META_ATTACK = "https://raw.githubusercontent.com/danielzuegner/gnn-meta-attack/master/data"
 _YANDEX = "https://github.com/yandex-research/heterophilous-graphs/raw/main/data"
 _PPI = "https://data.dgl.ai/dataset/ppi.zip"
 _ARXIV = "http://snap.stanford.edu/ogb/data/nodeproppred/arxiv.zip"
@@ -147,6 +153,59 @@ def _arxiv() -> Benchmark:
     )
 
 
+def _metattack(label: str, statistics: Statistics | None = None) -> Benchmark:
+    """Every node is a target: 5 to 25 % of the edges were changed before training."""
+    stem = label.lower()
+    matrices = {rate: f"{stem}_meta_adj_{rate}.npz" for rate in (0.05, 0.1, 0.15, 0.2, 0.25)}
+    urls = {file: f"{_PRO_GNN}/meta/{file}" for file in matrices.values()}
+    return _attacked(label, "metattack", None, matrices, urls, statistics)
+
+
+def _nettack(label: str, statistics: Statistics | None = None) -> Benchmark:
+    """Some test nodes are targets, with 1 to 5 changes each: only they are tested."""
+    stem = label.lower()
+    matrices = {rate: f"{stem}_nettack_adj_{rate}.npz" for rate in (1.0, 2.0, 3.0, 4.0, 5.0)}
+    targets = f"{stem}_nettacked_nodes.json"
+    urls = {file: f"{_PRO_GNN}/nettack/{file}" for file in (targets, *matrices.values())}
+    return _attacked(label, "nettack", targets, matrices, urls, statistics)
+
+
+def _attacked(
+    label: str, attack: str, targets: str | None, matrices: dict[float, str], urls: dict[str, str],
+    statistics: Statistics | None,
+) -> Benchmark:  # fmt: skip
+    stem, name = label.lower(), f"{label.lower()}-{attack}"
+    folder, clean, splits = f"Adversarial/{stem}", f"{stem}.npz", f"{stem}_prognn_splits.json"
+    known: dict[str, str | None] = {
+        clean: None if stem == "pubmed" else f"{_META_ATTACK}/{clean}",
+        splits: f"{_PRO_GNN}/splits/{splits}",
+        **urls,
+    }
+    whole = Benchmark(
+        name,
+        label,
+        _files(folder, known),
+        statistics,
+        "ChandlerBang/Pro-GNN",
+        partial(read_attacked, stem=stem, targets=targets),
+        variant=attack,
+        folder=folder,
+        notes=("The largest connected component of the graph before the attack.",),
+    )
+
+    def at_rate(rate: float, matrix: str | None) -> Benchmark:
+        return replace(
+            whole,
+            name=f"{name}:rate={rate:g}",
+            files=_files(folder, {file: known[file] for file in (clean, splits, targets, matrix) if file}),
+            statistics=statistics if matrix is None else None,
+            reader=partial(read_attacked, stem=stem, matrix=matrix, targets=targets),
+        )
+
+    attacked = {rate: at_rate(rate, matrix) for rate, matrix in matrices.items()}
+    return replace(whole, rates={0.0: at_rate(0.0, None), **attacked})
+
+
 _ROWS = (
     _planetoid("cora", "Cora", Statistics(2708, 5278, 1433, 7)),
     _planetoid("citeseer", "CiteSeer", Statistics(3327, 4552, 3703, 6)),
@@ -198,6 +257,12 @@ _ROWS = (
     _heterophilous("squirrel-filtered", Statistics(2223, 46998, 2089, 5), label="Squirrel", filtered=True),
     _ppi(),
     _arxiv(),
+    _metattack("Cora", Statistics(2485, 5069, 1433, 7)),
+    _metattack("CiteSeer"),
+    _metattack("PubMed"),
+    _nettack("Cora", Statistics(2485, 5069, 1433, 7)),
+    _nettack("CiteSeer"),
+    _nettack("PubMed"),
 )
 
 BENCHMARKS: dict[str, Benchmark] = {row.name: row for row in _ROWS}
@@ -210,10 +275,32 @@ def find(name: str) -> Benchmark:
     --------
     >>> find("Roman_Empire").statistics.nodes
     22662
+    >>> [file.path for file in find("cora-metattack:rate=0.25").files][-1]
+    'Adversarial/cora/cora_meta_adj_0.25.npz'
     """
-    key = name.strip().lower().replace("_", "-")
-    if key in BENCHMARKS:
-        return BENCHMARKS[key]
+    asked = DatasetName.parse(name)
+    key = asked.base.lower().replace("_", "-")
+    if key in BENCHMARKS and (BENCHMARKS[key].rates or not asked.parameters):
+        return _at_rate(BENCHMARKS[key], asked) if asked.parameters else BENCHMARKS[key]
+    key = str(asked.with_base(key))
     close = difflib.get_close_matches(key, [*BENCHMARKS, "csbm"], n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else "`plap data list` shows all of them"
     raise InputError(f"there is no benchmark named {name!r}: {hint}")
+
+
+def _at_rate(benchmark: Benchmark, asked: DatasetName) -> Benchmark:
+    """The benchmark at the rate that a name such as ``cora-metattack:rate=0.25`` asks for."""
+    for key, _ in asked.parameters:
+        if key != "rate":
+            raise InputError(
+                f"{benchmark.name} has no parameter {key!r}: only rate, the strength of the attack"
+            )
+    try:
+        (given,) = (float(value) for _, value in asked.parameters)
+    except ValueError:
+        given = float("nan")
+    if given not in benchmark.rates:
+        known = ", ".join(f"{rate:g}" for rate in benchmark.rates)
+        written = ",".join(value for _, value in asked.parameters)
+        raise InputError(f"{benchmark.name}: rate must be one of {known}, not {written!r}")
+    return benchmark.rates[given]

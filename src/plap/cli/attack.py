@@ -1,0 +1,92 @@
+"""``plap attack OUT``: how the accuracy of a fitted model falls when an adversary changes edges."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plap.cli.inspect_model import held_out, open_fitted
+from plap.cli.shared import JsonOption, NodesOption, RootOption, check_writable, write_atomically
+from plap.errors import InputError
+from plap.fitting.artifacts import load_model
+from plap.insight import load_members
+from plap.insight.attack import AttackCurve, AttackPoint, attack_curve
+from plap.reporting.terminal import make_console, text_table
+from plap.training import RunConfig
+
+_PARTS = (0.1, 0.25, 0.5, 1.0)
+"""Budgets that are tried, as parts of the largest."""
+
+
+def attack(
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder that plap fit wrote.")],
+    budget: Annotated[
+        float, typer.Option(help="Largest share of the edges that the adversary may change.")
+    ] = 0.1,
+    graph: Annotated[
+        str | None, typer.Option(help="The graph of the fit, where its name alone does not bring it.")
+    ] = None,
+    nodes: NodesOption = None,
+    root: RootOption = None,
+    local: Annotated[
+        int,
+        typer.Option(
+            help="Attack this many test nodes one by one; the budget is a share of their edges.", min=0
+        ),
+    ] = 0,
+    members: Annotated[int, typer.Option(help="Ensemble members that are attacked together.", min=1)] = 4,
+    steps: Annotated[int, typer.Option(help="Steps of each attack.", min=2)] = 60,
+    seed: Annotated[int, typer.Option(help="Random seed of the attack.")] = 0,
+    png: Annotated[Path | None, typer.Option(help="File for a picture of the curve.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how the accuracy on the test nodes falls when an adversary who knows the model changes edges.
+
+    The attack follows the gradient of the model in the weights of the edges, after training.
+    """
+    if png is not None:
+        check_writable(png, "--png")
+    if not 0 < budget <= 1:
+        raise InputError(f"--budget: {budget} must be more than 0 and at most 1")
+    file = load_model(out)
+    if not file.task.one_class_per_node:
+        raise InputError(f"{out} holds a model of several labels per node; only one class can be attacked")
+    data = open_fitted(out, file, graph, nodes=nodes, root=root)
+    known = file.task.recoded(data.y, data.task)
+    if known is None or data.graph.digest != file.graph_digest:
+        raise InputError(
+            f"{data.name} is not the graph that {out} was fitted on, so its test nodes are unknown"
+        )
+    config = RunConfig.from_dict(dict(file.config))
+    modules = load_members(config, file.states[:members], data.x.shape[1], len(file.classes))
+    judged = held_out(out) & (known >= 0)
+    if local:
+        first = judged.nonzero().squeeze(1)[local:]
+        judged[first] = False
+    curve = attack_curve(
+        modules, data.x, data.graph, known, judged, [part * budget for part in _PARTS],
+        local=local > 0, steps=steps, seed=seed,
+    )  # fmt: skip
+    if png is not None:
+        from plap.reporting.inspection_pictures import attack_picture  # noqa: PLC0415
+
+        write_atomically(png, attack_picture(curve), "--png")
+    if as_json:
+        print(json.dumps({"graph": data.name, "members": len(modules), **asdict(curve)}, indent=2))
+    else:
+        _show(curve, data.name)
+
+
+def _show(curve: AttackCurve, name: str) -> None:
+    whose = "of each node's edges" if curve.local else "of the edges"
+    points = [AttackPoint(0.0, 0, curve.clean, curve.clean), *curve.points]
+    rows = [
+        (f"{100 * p.budget:.3g} %", str(p.changed), f"{p.accuracy:.1%}", f"{p.random:.1%}") for p in points
+    ]
+    columns = (f"share {whose}", "changed edges", "accuracy under attack", "with random edges")
+    title = f"{name}: accuracy on {curve.nodes} test nodes, the edges changed after training"
+    make_console().print(text_table(columns, rows, title=title))

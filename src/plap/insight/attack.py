@@ -1,0 +1,276 @@
+"""How far a trained model's accuracy falls when an adversary who knows it changes edges."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from plap.checks import check_integer, check_number
+from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, unrank_pairs
+from plap.errors import InputError
+from plap.graph import Graph
+from plap.insight.members import evaluating
+from plap.nn.linear import Features
+from plap.training.modules import seeded
+
+_BLOCK = 20_000
+"""Pairs of nodes that the attack considers at a time; more where it may change more edges."""
+
+Retrain = Callable[[Graph], Sequence[torch.nn.Module]]
+"""Trains the members anew on another graph."""
+
+
+@dataclass(frozen=True)
+class AttackPoint:
+    """The accuracy after one attack, and after as many random changes."""
+
+    budget: float
+    """Changed edges as a share of all edges; of the edges of a node for an attack on single nodes."""
+    changed: int
+    """Edges that were added or removed; on average where single nodes were attacked."""
+    accuracy: float
+    random: float
+    """Accuracy after as many random edges were added."""
+
+
+@dataclass(frozen=True)
+class AttackCurve:
+    """How the accuracy falls with the budget of an adversary."""
+
+    nodes: int
+    """Number of nodes that were attacked and judged."""
+    clean: float
+    """Accuracy before any attack."""
+    points: tuple[AttackPoint, ...]
+    poisoning: bool
+    """Whether the model was trained anew on each attacked graph."""
+    local: bool
+    """Whether each node was attacked on its own."""
+
+
+def attack_curve(
+    members: Sequence[torch.nn.Module],
+    x: Features,
+    graph: Graph,
+    y: Tensor,
+    nodes: Tensor,
+    budgets: Sequence[float] = (0.01, 0.025, 0.05, 0.1),
+    *,
+    local: bool = False,
+    retrain: Retrain | None = None,
+    steps: int = 60,
+    seed: int = 0,
+) -> AttackCurve:
+    """Attack the edges of a graph with growing budgets, by the gradient of the model in the edge weights.
+
+    The attack is :func:`adaptive_attack`. It knows the model, all features and the labels of the nodes that
+    it attacks, and comes after training (evasion); with ``retrain`` the model is trained anew on each
+    attacked graph, which the attacker, who knows only the first model, did before (poisoning by transfer).
+
+    Parameters
+    ----------
+    members : sequence of modules
+        An ensemble, such as :func:`plap.insight.load_members` gives; its mean probabilities are attacked.
+    x : Tensor or sparse matrix, shape [N, F]
+    graph : Graph
+        Without weights.
+    y : Tensor, int64, shape [N]
+    nodes : Tensor, boolean, shape [N]
+        The nodes whose predictions are attacked and judged, such as the test nodes.
+    budgets : sequence of float
+        Share of the edges that may be changed; with ``local`` share of the edges of the attacked node.
+    local : bool
+        Attack each of the nodes alone, with all else unchanged, instead of all at once.
+    retrain : function of a graph, optional
+        Returns new members.
+    steps : int
+        Steps of the attack.
+    seed : int
+        Random seed for the pairs that the attack looks at, and for the random edges beside it.
+    """
+    if not members:
+        raise InputError("an attack needs at least one trained model")
+    if not bool(nodes.any()):
+        raise InputError("nodes must contain at least one node to attack")
+    if local and retrain is not None:
+        raise InputError("poisoning is for an attack on all nodes at once, not on single nodes")
+    targets = nodes.nonzero().squeeze(1)
+    clean = _right(members, x, graph, y, targets)
+    points = []
+    for budget in budgets:
+        share = check_number("budget", budget, above=0)
+        if local:
+            found = [
+                _attacked(members, x, graph, y, target.reshape(1), _count(share, degree), None, steps, seed)
+                for target, degree in zip(targets, torch.diff(graph.indptr)[targets].tolist(), strict=True)
+            ]
+            changed, right, random = np.array(found, dtype=float).mean(0)
+        else:
+            count = _count(share, graph.num_edges)
+            changed, right, random = _attacked(members, x, graph, y, targets, count, retrain, steps, seed)
+        points.append(AttackPoint(share, round(changed), float(right), float(random)))
+    return AttackCurve(targets.numel(), clean, tuple(points), retrain is not None, local)
+
+
+def adaptive_attack(
+    members: Sequence[torch.nn.Module],
+    x: Features,
+    graph: Graph,
+    y: Tensor,
+    nodes: Tensor,
+    count: int,
+    *,
+    steps: int = 60,
+    seed: int = 0,
+) -> Graph:
+    """The graph after an attack that adds or removes at most ``count`` edges.
+
+    Projected randomised block coordinate descent (Geisler et al., NeurIPS 2021) as PyG has it
+    (``torch_geometric.contrib``): edges are relaxed to weights between 0 and 1, and the gradient of the mean
+    tanh margin of the attacked nodes says which pairs to join or part. Weights of a layer that are constants
+    in training are differentiated here. The best discrete graph that was met is returned.
+
+    Parameters
+    ----------
+    members, x, graph, y, steps, seed :
+        As for :func:`attack_curve`.
+    nodes : Tensor, int64
+        Indices of the nodes whose predictions are attacked.
+    count : int, at least 1
+
+    Examples
+    --------
+    >>> import plap
+    >>> data = plap.data.csbm(phi=0.5, n=60, f=5, seed=1)
+    >>> model = plap.nn.PGNN(5, 8, 2)
+    >>> attacked = adaptive_attack([model], data.x, data.graph, data.y, torch.arange(20), count=3, steps=4)
+    >>> attacked.num_nodes
+    60
+    """
+    count, steps = check_integer("count", count, 1), check_integer("steps", steps, 2)
+    if graph.is_weighted or graph.num_self_loops:
+        raise InputError(
+            "an attack changes which nodes are joined: graph must have neither weights nor loops"
+        )
+    pairs = graph.num_nodes * (graph.num_nodes - 1) // 2
+    if count >= pairs:
+        raise InputError(f"count must be less than the {pairs} pairs of nodes, not {count}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that contrib is experimental
+        from torch_geometric.contrib.nn import PRBCDAttack  # noqa: PLC0415
+    block = min(max(_BLOCK, 4 * count), 2 * pairs)
+    attack = PRBCDAttack(
+        _Ensemble(members), block_size=block, epochs=steps, epochs_resampling=max(1, steps * 3 // 4),
+        loss="tanh_margin", log=False,
+    )  # fmt: skip
+    with seeded(seed):
+        try:
+            edges, _ = attack.attack(x, graph.edge_index, y, count, idx_attack=nodes)
+        except RuntimeError as error:
+            if "used in the graph" not in str(error) and "does not require grad" not in str(error):
+                raise
+            names = " and ".join(sorted({type(member).__name__ for member in members}))
+            raise InputError(f"{names} does not weigh edges, so it has no gradient to attack by") from None
+    return Graph.from_edge_index(edges, num_nodes=graph.num_nodes)
+
+
+class _Ensemble(torch.nn.Module):
+    """Log of the members' mean probabilities, differentiable in the weights of edges."""
+
+    def __init__(self, members: Sequence[torch.nn.Module]) -> None:
+        super().__init__()
+        self.members = torch.nn.ModuleList(copy.deepcopy(member) for member in members)
+        for module in self.members.modules():
+            if hasattr(module, "detach_weights"):
+                setattr(module, "detach_weights", False)  # noqa: B010  (mypy knows no such field of a module)
+
+    def forward(self, x: Features, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        kept = edge_weight.detach() > 0
+        graph = Graph.from_edge_index(edge_index[:, kept], edge_weight[kept], x.shape[0])
+        return _mean_probabilities(self.members, x, graph).clamp(min=1e-12).log()
+
+
+def _mean_probabilities(members: Any, x: Features, graph: Graph) -> Tensor:
+    return torch.stack([member(x, graph).softmax(1) for member in members]).mean(0)
+
+
+def _right(
+    members: Sequence[torch.nn.Module], x: Features, graph: Graph, y: Tensor, targets: Tensor
+) -> float:
+    """Accuracy at the targets."""
+    total: Tensor | None = None
+    for member in members:
+        with evaluating(member):
+            probabilities = member(x, graph).softmax(1)
+        total = probabilities if total is None else total + probabilities
+    assert total is not None
+    return float((total[targets].argmax(1) == y[targets]).double().mean())
+
+
+def _attacked(
+    members: Sequence[torch.nn.Module], x: Features, graph: Graph, y: Tensor, targets: Tensor, count: int,
+    retrain: Retrain | None, steps: int, seed: int,
+) -> tuple[float, float, float]:  # fmt: skip
+    """Edges changed, accuracy after the attack, accuracy after as many random edges."""
+    if count == 0:
+        clean = _right(members, x, graph, y, targets)
+        return 0.0, clean, clean
+    attacked = adaptive_attack(members, x, graph, y, targets, count, steps=steps, seed=seed)
+    noisy = with_random_edges(graph, count, seed, at=targets if targets.numel() == 1 else None)
+    scores = [_right(retrain(g) if retrain else members, x, g, y, targets) for g in (attacked, noisy)]
+    return float(changed_edges(graph, attacked)), scores[0], scores[1]
+
+
+def _count(share: float, edges: int) -> int:
+    return int(share * edges + 0.5)
+
+
+def changed_edges(before: Graph, after: Graph) -> int:
+    """Number of edges that only one of two graphs has.
+
+    Examples
+    --------
+    >>> import plap
+    >>> changed_edges(plap.Graph.from_edges([(0, 1), (1, 2)]), plap.Graph.from_edges([(0, 1), (0, 2)]))
+    2
+    """
+    return int(np.setxor1d(_ranks(before), _ranks(after)).size)
+
+
+def with_random_edges(graph: Graph, count: int, seed: int = 0, *, at: Tensor | None = None) -> Graph:
+    """The graph with ``count`` more edges between random nodes that were not joined.
+
+    Parameters
+    ----------
+    graph : Graph
+        Without weights.
+    count : int
+    seed : int
+    at : Tensor, int64, shape [1], optional
+        A node that all of them join to another; fewer edges if it has not as many others.
+    """
+    rng, ranks, n = generator(seed), _ranks(graph), graph.num_nodes
+    if at is None:
+        free = n * (n - 1) // 2 - ranks.size
+        added = np.stack(unrank_pairs(sample_absent_pairs(rng, n, ranks, min(count, free))))
+    else:
+        node = int(at)
+        near = graph.indices[graph.indptr[node] : graph.indptr[node + 1]].numpy()
+        others = np.setdiff1d(np.arange(n), [*near, node])
+        others = rng.permutation(others)[:count]
+        added = np.stack([np.full_like(others, node), others])
+    ends = torch.cat([graph.edge_index, torch.from_numpy(added), torch.from_numpy(added[::-1].copy())], dim=1)
+    return Graph.from_edge_index(ends, num_nodes=n)
+
+
+def _ranks(graph: Graph) -> np.ndarray:
+    """A number for each edge, ascending."""
+    ends = graph.edge_index[:, graph.edges_once()].numpy()
+    return np.sort(rank_pairs(ends.min(0), ends.max(0)))

@@ -1,0 +1,67 @@
+"""plap attack OUT, as a user calls it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import command
+
+CSBM = "csbm:phi=0.7,n=120,f=16,d=8.0,seed=2"
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("attack") / "out"
+    with pytest.MonkeyPatch.context() as patch:
+        arguments = ("--no-tune", "--seeds", "2", "--max-epochs", "20", "-q")
+        assert command.run(patch, "fit", CSBM, "-o", out, *arguments) == 0
+    return out
+
+
+def test_the_curve(
+    fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--budget", "0.2", "--steps", "4", "--png", tmp_path / "curve.png")
+    assert command.run(monkeypatch, "attack", fitted, *flags) == 0
+    shown = capsys.readouterr().out
+    assert "20 %" in shown
+    assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert command.run(monkeypatch, "attack", fitted, *flags[:4], "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["graph"].startswith("csbm")
+    assert found["members"] == 2
+    assert [round(point["budget"], 3) for point in found["points"]] == [0.02, 0.05, 0.1, 0.2]
+    assert 0 <= found["points"][-1]["accuracy"] <= found["clean"] <= 1
+
+
+def test_single_nodes(
+    fitted: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--budget", "1", "--local", "2", "--steps", "3", "--json")
+    assert command.run(monkeypatch, "attack", fitted, *flags) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["nodes"], found["local"]) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (("--budget", "0"), "--budget: 0.0 must be more than 0"),
+        (("--budget", "2"), "--budget: 2.0 must be more than 0 and at most 1"),
+        (("--graph", "csbm:phi=0.7,n=120,f=16,d=8.0,seed=3"), "is not the graph that"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    fitted: Path,
+    flags: tuple[str, ...],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command.run(monkeypatch, "attack", fitted, *flags) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1

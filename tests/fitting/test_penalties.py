@@ -1,0 +1,55 @@
+"""A fitted model with a penalty: saved, loaded, and older files without the fields of penalties."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import plap
+from plap.fitting.artifacts import load_model
+from plap.fitting.prediction import member_probabilities, predict_nodes
+from plap.training import RunConfig
+
+DATA = plap.data.csbm(phi=0.6, n=100, f=10, d=6.0, seed=4)
+MCP = {"penalty": "mcp", "gamma": 1.5, "unit": 0.4, "mu": 0.2, "detach_weights": True}
+
+
+@pytest.mark.parametrize("fixed", [MCP, {"penalty": "huber", "gamma": 0.3}, {"p": 1.5}])
+def test_a_saved_model_predicts_as_it_did(fixed: dict[str, object], tmp_path: Path) -> None:
+    result = plap.fit(DATA, search=False, seeds=2, max_epochs=10, rivals=(), fixed=fixed)
+    result.save(tmp_path / "out")
+    model = load_model(tmp_path / "out")
+    assert {name: model.config[name] for name in fixed} == fixed
+    fitted = result.methods[0].fitted
+    assert fitted is not None
+    expected = fitted.ensemble.probabilities
+    found = predict_nodes(model, DATA).probabilities
+    torch.testing.assert_close(torch.from_numpy(found), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_search_that_is_told_the_penalty_tries_no_other() -> None:
+    result = plap.fit(DATA, budget=60, seeds=1, max_epochs=5, rivals=(), fixed={"penalty": "mcp"})
+    fitted = result.methods[0].fitted
+    assert fitted is not None
+    assert {trial.config.parameters.penalty for trial in fitted.trials} == {"mcp"}
+    assert fitted.config.parameters.unit != 1
+
+
+def test_a_model_from_before_penalties_is_a_power(tmp_path: Path) -> None:
+    result = plap.fit(DATA, search=False, seeds=1, max_epochs=5, rivals=(), fixed={"p": 1.5})
+    result.save(tmp_path / "out")
+    model = load_model(tmp_path / "out")
+    later = ("penalty", "gamma", "unit", "detach_weights")
+    older = {name: value for name, value in model.config.items() if name not in later}
+    config = RunConfig.from_dict(older)
+    assert config == RunConfig.from_dict(dict(model.config))
+    whole = member_probabilities(config, model.states, DATA.graph, DATA.x, model.task)
+    object.__setattr__(model, "config", older)
+    torch.testing.assert_close(torch.from_numpy(predict_nodes(model, DATA).probabilities), whole)
+    object.__setattr__(model, "config", {name: older[name] for name in older if name != "mu"})
+    with pytest.raises(plap.InputError, match="whole configuration"):
+        predict_nodes(model, DATA)
+    assert "penalty" in json.loads((tmp_path / "out" / "model.json").read_text())["config"]

@@ -1,0 +1,133 @@
+"""The adaptive attack: budgets are kept, models fall, and what cannot be attacked is named."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import plap
+import tiny_training as tiny
+from plap.insight import adaptive_attack, attack_curve, members_of
+from plap.insight.attack import changed_edges, with_random_edges
+from plap.nn.adjacency import differentiable_adjacency, normalized_adjacency
+from plap.training import RunConfig, train_runs
+
+DATA = plap.data.csbm(phi=0.7, n=120, f=12, d=6.0, seed=3)
+SPLIT = plap.data.split(DATA, seed=1)
+TEST = SPLIT.test
+INDEX = TEST.nonzero().squeeze(1)
+
+
+def trained(*configs: RunConfig) -> list[torch.nn.Module]:
+    runs = train_runs(DATA.graph, DATA.x, DATA.y, [c.with_values(max_epochs=40) for c in configs], SPLIT)
+    return members_of(runs, DATA.x.shape[1], 2)
+
+
+PGNN = RunConfig(p=1.5, lr=0.05)
+MCP = RunConfig(penalty="mcp", gamma=2.0, detach_weights=True, lr=0.05)
+
+
+@pytest.mark.parametrize(
+    "config", [PGNN, MCP, RunConfig("gcn"), RunConfig("appnp", K=2), RunConfig("rung", gamma=3.0, K=3)]
+)
+def test_an_attack_keeps_its_budget_and_does_not_help(config: RunConfig) -> None:
+    members = trained(config)
+    curve = attack_curve(members, DATA.x, DATA.graph, DATA.y, TEST, (0.02, 0.2), steps=8)
+    weak, strong = curve.points
+    assert weak.changed <= int(0.02 * DATA.graph.num_edges + 0.5)
+    assert strong.changed <= int(0.2 * DATA.graph.num_edges + 0.5)
+    assert strong.accuracy <= curve.clean
+    assert (curve.nodes, curve.poisoning, curve.local) == (INDEX.numel(), False, False)
+
+
+def test_it_is_stronger_than_random_edges_and_can_be_repeated() -> None:
+    members = trained(PGNN, PGNN.with_values(seed=1))
+    curve = attack_curve(members, DATA.x, DATA.graph, DATA.y, TEST, (0.3,), steps=30)
+    assert curve.points[0].accuracy < curve.points[0].random
+    assert curve == attack_curve(members, DATA.x, DATA.graph, DATA.y, TEST, (0.3,), steps=30)
+
+
+def test_members_are_left_as_they_were() -> None:
+    (member,) = trained(MCP)
+    before = {name: value.clone() for name, value in member.state_dict().items()}
+    adaptive_attack([member], DATA.x, DATA.graph, DATA.y, INDEX, 3, steps=4)
+    assert isinstance(member, plap.nn.PGNN)
+    assert member.conv.detach_weights
+    assert all(torch.equal(value, before[name]) for name, value in member.state_dict().items())
+
+
+def test_single_nodes() -> None:
+    few = torch.zeros_like(TEST)
+    few[INDEX[:3]] = True
+    curve = attack_curve(trained(PGNN), DATA.x, DATA.graph, DATA.y, few, (1.0,), local=True, steps=6)
+    degrees = torch.diff(DATA.graph.indptr)[INDEX[:3]].double()
+    assert curve.local
+    assert curve.points[0].changed <= degrees.mean().ceil()
+
+
+def test_poisoning_trains_anew() -> None:
+    graphs = []
+
+    def retrain(graph: plap.Graph) -> list[torch.nn.Module]:
+        graphs.append(graph)
+        runs = train_runs(graph, DATA.x, DATA.y, [PGNN.with_values(max_epochs=5)], SPLIT)
+        return members_of(runs, DATA.x.shape[1], 2)
+
+    curve = attack_curve(trained(PGNN), DATA.x, DATA.graph, DATA.y, TEST, (0.05,), retrain=retrain, steps=4)
+    assert curve.poisoning
+    assert len(graphs) == 2  # after the attack, and with random edges
+    assert changed_edges(DATA.graph, graphs[0]) == curve.points[0].changed
+
+
+def test_random_edges() -> None:
+    graph = plap.Graph.from_edges([(0, 1), (1, 2)], num_nodes=5)
+    more = with_random_edges(graph, 4, seed=1)
+    assert more.num_edges == 6
+    assert changed_edges(graph, more) == 4
+    at_one = with_random_edges(graph, 9, seed=1, at=torch.tensor([1]))
+    assert at_one.num_edges == 4  # nodes 3 and 4 were left
+
+
+def test_the_adjacency_that_can_be_differentiated() -> None:
+    edges = torch.tensor([[0, 1, 2, 2], [1, 2, 0, 2]])
+    graph = plap.Graph.from_edge_index(edges, torch.tensor([1.0, 0.5, 2.0, 3.0]), 4, self_loops="keep")
+    expected = torch.from_numpy(normalized_adjacency(graph).toarray())
+    torch.testing.assert_close(
+        differentiable_adjacency(graph).to_dense().double(), expected, rtol=1e-6, atol=1e-7
+    )
+    x = torch.randn(4, 3, dtype=torch.float64)
+    model = plap.nn.baselines.GCN(3, 4, 2, dropout=0.0).double()
+    index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+
+    def logits(weight: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = model(x, index, torch.stack([weight[0], weight[0], weight[1], weight[1]]))
+        return result
+
+    assert torch.autograd.gradcheck(
+        logits, (torch.tensor([0.7, 1.3], dtype=torch.float64, requires_grad=True),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"members": []}, "at least one trained model"),
+        ({"nodes": torch.zeros(120, dtype=torch.bool)}, "at least one node"),
+        ({"budgets": (0.0,)}, "budget must be"),
+        ({"local": True, "retrain": lambda g: []}, "not on single nodes"),
+        ({"members": [plap.nn.baselines.MLP(12, 4, 2)]}, "MLP does not weigh edges"),
+    ],
+)
+def test_bad_input_is_one_sentence(change: dict[str, object], sentence: str) -> None:
+    arguments = {
+        "members": [plap.nn.PGNN(12, 4, 2)], "x": DATA.x, "graph": DATA.graph, "y": DATA.y, "nodes": TEST,
+        "budgets": (0.05,), "steps": 3, **change,
+    }  # fmt: skip
+    with pytest.raises(plap.InputError, match=sentence):
+        attack_curve(**arguments)  # type: ignore[arg-type]
+
+
+def test_a_weighted_graph_is_refused() -> None:
+    graph = plap.Graph.from_edges([(0, 1), (1, 2)], weight=[2.0, 1.0])
+    with pytest.raises(plap.InputError, match="neither weights nor loops"):
+        adaptive_attack([plap.nn.PGNN(2, 4, 2)], torch.randn(3, 2), graph, tiny.data().y[:3], INDEX[:1], 1)

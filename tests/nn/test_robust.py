@@ -1,0 +1,83 @@
+"""RUNG, Elastic GNN and GCN-Jaccard against their formulas."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import relu
+
+import plap
+import problems
+from plap.nn.robust import elastic_message_passing, feature_jaccard
+
+
+def objective(F: Tensor, X: Tensor, graph: plap.Graph, lambda1: float, lambda2: float) -> Tensor:
+    """What Elastic GNN minimises, with dense matrices."""
+    W = torch.from_numpy(graph.to_scipy().toarray()).double()
+    degree = (W != 0).sum(1) + 1
+    A = (W + torch.eye(W.shape[0])) / torch.outer(W.sum(1) + 1, W.sum(1) + 1).sqrt()
+    i, j = graph.edge_index[:, graph.edges_once()]
+    apart = F[i] / degree[i].sqrt()[:, None] - F[j] / degree[j].sqrt()[:, None]
+    smooth = (F * (F - A @ F)).sum()
+    total: Tensor = lambda1 * apart.norm(dim=1).sum() + lambda2 / 2 * smooth + (F - X).square().sum() / 2
+    return total
+
+
+@pytest.mark.parametrize(("lambda1", "lambda2"), [(0.5, 0.0), (0.0, 3.0), (3.0, 3.0), (0.2, 1.0)])
+def test_elastic_message_passing_reaches_the_minimum(lambda1: float, lambda2: float) -> None:
+    graph = plap.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (6, 7)], num_nodes=8)
+    X = torch.randn(8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    found = elastic_message_passing(X, graph, lambda1, lambda2, K=3000)
+    least = objective(found, X, graph, lambda1, lambda2)
+    assert torch.equal(found[5], X[5]) or lambda2 > 0  # an isolated node; Ã averages it with itself
+    for seed in range(20):
+        step = torch.randn(8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+        assert objective(found + 1e-3 * step, X, graph, lambda1, lambda2) >= least - 1e-9
+
+
+def test_without_the_l1_norm_a_step_is_one_of_personalised_pagerank() -> None:
+    graph, x = problems.grid(3, 4), torch.randn(12, 2, dtype=torch.float64)
+    model = plap.nn.baselines.APPNP(2, 4, 2, K=5, alpha=0.25)
+    by_pagerank = plap.nn.adjacency.personalised_pagerank(model._adjacency(graph, None, 12), x, 5, 0.25)
+    torch.testing.assert_close(elastic_message_passing(x, graph, 0.0, 3.0, K=5), by_pagerank)
+
+
+def test_gradients_of_elastic_message_passing() -> None:
+    graph = problems.grid(2, 3)
+    x = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda x: elastic_message_passing(x, graph, 0.7, 1.0, 4), (x,))
+
+
+def test_a_graph_without_edges() -> None:
+    graph, x = plap.Graph.from_edges([], num_nodes=3), torch.randn(3, 4)
+    torch.testing.assert_close(elastic_message_passing(x, graph, 1.0, 1.0, 3), x)
+    for model in (plap.nn.RUNG(4, 5, 2), plap.nn.ElasticGNN(4, 5, 2), plap.nn.GCNJaccard(4, 5, 2)):
+        assert model(x, graph).isfinite().all()
+
+
+def test_rung_is_an_mlp_and_mcp_message_passing() -> None:
+    graph, x = problems.grid(3, 3), torch.randn(9, 4)
+    model = plap.nn.RUNG(4, 5, 2, gamma=1.5, mu=0.2, K=3).eval()
+    start = model.lin2(relu(model.lin1(x)))
+    expected = plap.propagate(start, graph, penalty=plap.penalties.MCP(1.5), mu=0.2, K=3)
+    torch.testing.assert_close(model(x, graph), expected)
+
+
+def test_jaccard_of_dense_and_sparse_features() -> None:
+    x = torch.tensor([[1.0, 0, -2, 0], [3, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0, 0]])
+    pairs = torch.tensor([[0, 0, 2, 3], [1, 2, 3, 3]])
+    for features in (x, x.to_sparse_csr()):
+        assert feature_jaccard(features, pairs) == pytest.approx([2 / 3, 0, 0, 0])
+
+
+def test_gcn_jaccard_is_gcn_on_the_edges_that_are_kept() -> None:
+    x = torch.tensor([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]])
+    graph = plap.Graph.from_edges([(0, 1), (1, 2), (2, 0)])
+    model = plap.nn.GCNJaccard(3, 4, 2).eval()
+    plain = plap.nn.baselines.GCN(3, 4, 2).eval()
+    plain.load_state_dict(model.state_dict())
+    torch.testing.assert_close(model(x, graph), plain(x, plap.Graph.from_edges([(0, 1)], num_nodes=3)))
+    assert model.pruned(x, graph) is model.pruned(x, graph)
+    x[2, 0] = 1  # changed in place: the graph is judged anew
+    assert model.pruned(x, graph).num_edges == 3
