@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plap import Graph, InputError
 from plap.data import load_folder, load_tables
 from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
-from plap.data.tables.columns import Numbering, distinct
+from plap.data.tables.cells import Numbering, distinct
 from plap.data.tables.options import TableOptions
 
 RAW = TableOptions(raw_features=True)

@@ -16,8 +16,9 @@ from plap.data.dataset import FixedSplits, GraphData
 from plap.data.relations import Relations
 from plap.data.splits import hold_out
 from plap.data.tables.assembly import assemble
+from plap.data.tables.edges import Edges, read_edges
 from plap.data.tables.node_columns import encode_columns
-from plap.data.tables.nodes_and_edges import Edges, read_edges, read_nodes
+from plap.data.tables.nodes import read_nodes
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import SUFFIXES, Table, open_table
 from plap.errors import InputError

@@ -1,43 +1,23 @@
-"""The table of nodes (ids, labels, features) and the table of edges (source, target, weight)."""
+"""The table of nodes: ids, labels, a split, and columns that become features."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plap.checks import near_miss
 from plap.data.columns import CellError, Role, SplitColumns, find_split
 from plap.data.labels import encode_labels, is_integer, looks_numeric_target
 from plap.data.tables.bad_rows import BadRows
-from plap.data.tables.columns import (
-    Numbering,
-    distinct,
-    finite_numbers,
-    is_numeric,
-    is_vector,
-    numbers,
-    read_identifiers,
-    same_kind,
-    vectors,
-)
+from plap.data.tables.cells import is_numeric, is_vector, numbers, read_identifiers, vectors
 from plap.data.tables.node_columns import NodeColumns
 from plap.data.tables.options import TableOptions
-from plap.data.tables.table_file import Table, find_column, need_column, shown_columns
+from plap.data.tables.roles import ID, LABEL, find_role, named_column, quoted
+from plap.data.tables.table_file import Table
 from plap.errors import InputError
 
-ID = ("id", "node", "node_id")
-LABEL = ("label", "class", "target", "labels")
-SOURCE = ("source", "src", "from", "source_id", "src_id", "from_id", "node1", "node_1", "id1", "u", "sender")
-TARGET = ("target", "dst", "to", "target_id", "dst_id", "to_id", "node2", "node_2", "id2", "v", "receiver")
-WEIGHT = ("weight", "w")
-RELATION = ("type", "relation", "edge_type")
-_MOST_RELATIONS = 20
-_USUAL = {"--id": 3, "--label": 2, "--source": 3, "--target": 3, "--weight": 2}
-"""How many of the names above need no note when they are taken for what they say."""
 SEVERAL = "label:"
 """What the names of columns begin with where a node may have several labels."""
 
@@ -71,10 +51,10 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
         raise InputError(f"{table.path}: the table has no rows")
     bad = BadRows(table, drop=options.drops)
     notes: list[str] = []
-    id_column = _role(table, options.id, ID, "--id", "the id of a node", notes)
+    id_column = find_role(table, options.id, ID, "--id", "the id of a node", notes)
     assert id_column is not None
     ids = read_identifiers(table, id_column, bad)
-    label_column = _role(table, options.label, LABEL, "--label", None, notes)
+    label_column = find_role(table, options.label, LABEL, "--label", None, notes)
     several = [name for name in table.columns if name.strip().lower().startswith(SEVERAL)]
     if several and label_column is not None:
         raise InputError(
@@ -96,10 +76,10 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     if label_column is not None:
         roles[label_column] = Role.LABEL
     for name in options.ignore:
-        roles[_there(table, name, "--ignore")] = Role.IGNORED
+        roles[named_column(table, name, "--ignore")] = Role.IGNORED
     for flag in ("categorical", "numeric", "text"):
         for name in getattr(options, flag):
-            _there(table, name, f"--{flag}")
+            named_column(table, name, f"--{flag}")
     rest = [name for name in table.columns if name not in roles]
     notes += bad.notes
     if not bad.kept.all():
@@ -118,48 +98,20 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     if split is not None:
         roles |= dict.fromkeys(split.names, Role.SPLIT)
         frame = frame.drop(*split.names)
-        notes.append(f"{table.path.name}: the split is taken from {_quoted(split.names)}.")
+        notes.append(f"{table.path.name}: the split is taken from {quoted(split.names)}.")
     columns = NodeColumns(frame, roles, options, table, rows) if frame.width else None
     said = (*table.notes, *notes)
     return Nodes(ids, y, class_names, None, (), said, columns, split)
 
 
-def _role(
-    table: Table, given: str | None, names: tuple[str, ...], flag: str, what: str | None, notes: list[str]
-) -> str | None:
-    """The column with a role: as the user says, or by its name; a guess that is not obvious is noted."""
-    if given is not None:
-        return _there(table, given, flag)
-    column = find_column(table, names) if what is None else need_column(table, names, what, flag)
-    if column is not None and column.strip().lower() not in names[: _USUAL[flag]]:
-        said = f"the column {column!r} is taken for the {flag[2:]}; {flag} names another"
-        notes.append(f"{table.path.name}: {said}.")
-    return column
-
-
-def _there(table: Table, name: str, flag: str) -> str:
-    """A column that the user named."""
-    found = name if name in table.columns else find_column(table, (name.strip().lower(),))
-    if found is None:
-        raise InputError(
-            f"{table.path}: {flag} names the column {name!r}, which is not there"
-            f"{near_miss(name, table.columns)}; the columns are {shown_columns(table)}"
-        )
-    return found
-
-
 def _split(table: Table, frame: pl.DataFrame, options: TableOptions) -> SplitColumns | None:
     if options.split is None:
         return find_split(frame, index=options.index)
-    name = _there(table, options.split, "--split")
+    name = named_column(table, options.split, "--split")
     found = find_split(frame.select(pl.col(name).alias("split")), index=options.index)
     if found is None:
         raise InputError(f"{table.path}: --split names {name!r}, whose cells are not train, val and test")
     return replace(found, names=(name,))
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(repr(name) for name in names)
 
 
 def _read_numbers(
@@ -265,7 +217,7 @@ def _classes(
         counts = np.bincount(y[y >= 0], minlength=len(names))
         lost = [each for each, count in zip(names, counts, strict=True) if count == 1]
         text[np.isin(text, lost)] = ""
-        notes.append(f"{table.path.name}: seen once in {name!r} and so made unknown: {_quoted(lost[:5])}.")
+        notes.append(f"{table.path.name}: seen once in {name!r} and so made unknown: {quoted(lost[:5])}.")
         y, names = encode_labels(text, fail)
     return y, names
 
@@ -300,114 +252,3 @@ def _read_features(
         x = matrix[vector_columns[0]]
         return x, tuple(f"{vector_columns[0]}[{k}]" for k in range(x.shape[1])), notes
     return np.stack(list(matrix.values()), axis=1), tuple(matrix), notes
-
-
-_SAMPLED = 1000
-"""Rows that are looked at to see whether a column could be weights."""
-
-
-@dataclass(frozen=True)
-class Edges:
-    """Edges between nodes 0..N-1 and what these are called."""
-
-    index: NDArray[np.int32]
-    """[2, E], sources above targets."""
-    weight: NDArray[np.float32] | None
-    nodes: Numbering
-    notes: tuple[str, ...] = ()
-    relation: pl.Series | None = None
-    """The name of each edge's relation, where there are several."""
-
-
-def read_edges(
-    table: Table, node_ids: pl.Series | None, options: TableOptions, nodes_path: object = None
-) -> Edges:
-    """Read edges between the nodes that ``node_ids`` names, or between whatever they name themselves.
-
-    The ends are in the columns ``source`` (or ``src``, ``from``) and ``target`` (or ``dst``, ``to``), the
-    weight, 1 if not given, in ``weight`` (or ``w``); of several the first named here.
-    """
-    bad = BadRows(table, drop=options.drops)
-    notes: list[str] = []
-    source = _role(table, options.source, SOURCE, "--source", "the source of an edge", notes)
-    target = _role(table, options.target, TARGET, "--target", "the target of an edge", notes)
-    assert source is not None
-    assert target is not None
-    columns = (source, target)
-    if table.height == 0:
-        if node_ids is None:
-            raise InputError(f"{table.path}: the table has no rows, and no table of nodes is given")
-        return Edges(np.zeros((2, 0), dtype=np.int32), None, Numbering(node_ids), tuple(notes))
-    weight = _read_weight(table, options, bad, columns, notes)
-    ends = tuple(read_identifiers(table, column, bad, distinct_ids=False) for column in columns)
-    if node_ids is None:
-        ends = same_kind(*ends)
-        nodes = Numbering(distinct(*(end.drop_nulls() for end in ends)))
-    else:
-        *ends_of_kind, node_ids = same_kind(*ends, node_ids)
-        ends = tuple(ends_of_kind)
-        nodes = Numbering(node_ids)
-    index = np.empty((2, table.height), dtype=np.int32)
-    for row, (column, ids) in enumerate(zip(columns, ends, strict=True)):
-        index[row] = nodes.of(ids.fill_null(0 if ids.dtype == pl.Int64 else "") if ids.null_count() else ids)
-        if index[row].min() < 0:
-            strange = ids
-
-            def problem(at: int, strange: pl.Series = strange) -> str:
-                return f"the node {strange[at]!r} is not in {nodes_path}"
-
-            bad.keep(index[row] >= 0, column, problem)
-    relation = _read_relation(table, columns, notes)
-    notes += bad.notes
-    if not bad.kept.all():
-        relation = None if relation is None else relation.filter(pl.Series(bad.kept))
-        index = np.ascontiguousarray(index[:, bad.kept])
-        weight = None if weight is None else weight[bad.kept]
-    return Edges(index, weight, nodes, (*table.notes, *notes), relation)
-
-
-def _read_relation(table: Table, ends: tuple[str, str], notes: list[str]) -> pl.Series | None:
-    """The relation of each edge, from a column ``type`` or ``relation`` with a few different values."""
-    name = find_column(table, RELATION)
-    if name is None or name in ends:
-        return None
-    column = table.column(name).cast(pl.String, strict=False).fill_null("(none)")
-    count = column.n_unique()
-    if not 1 < count <= _MOST_RELATIONS:
-        return None
-    notes.append(f"{table.path.name}: {name!r} has {count} relations, each of which gets its own weight.")
-    return column
-
-
-def _read_weight(
-    table: Table, options: TableOptions, bad: BadRows, ends: tuple[str, str], notes: list[str]
-) -> NDArray[np.float32] | None:
-    name = _role(table, options.weight, WEIGHT, "--weight", None, notes)
-    if name is None:
-        candidates = [other for other in table.columns if other not in ends and _like_weights(table, other)]
-        if candidates:
-            notes.append(
-                f"{table.path.name}: all edges count the same; {_quoted(candidates[:5])} may be weights: "
-                f"--weight {candidates[0]} uses it."
-            )
-        return None
-    column = table.column(name)
-    if options.drops:
-        bad.keep(finite_numbers(column), name, lambda row: f"{column[row]!r} is not a finite number")
-        column = column.set(pl.Series(~bad.kept), "1" if column.dtype == pl.String else 1)
-    weight = numbers(table, column)
-    bad.keep(weight > 0, name, lambda row: f"{column[row]} is not a positive weight")
-    return weight
-
-
-def _like_weights(table: Table, name: str) -> bool:
-    """Whether the first rows of a column are positive numbers that differ."""
-    if "id" in name.strip().lower().replace("-", "_").split("_"):
-        return False
-    head = table.head(name, _SAMPLED)
-    if head.dtype != pl.String and not head.dtype.is_numeric():
-        return False
-    values = head.cast(pl.Float64, strict=False)
-    if values.null_count() or not values.len():
-        return False
-    return bool((values > 0).all()) and values.n_unique() > 1
