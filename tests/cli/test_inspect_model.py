@@ -15,6 +15,7 @@ import torch
 import command
 import plap
 from plap.fitting.artifacts import load_model
+from plap.fitting.prediction import read_like
 from plap.insight import edge_trust, load_members
 from plap.training import RunConfig
 
@@ -87,8 +88,8 @@ def test_json_and_tables_agree_with_the_library(run: Runner, fitted: Path, tmp_p
     result = run("inspect", fitted / "out", "--graph", fitted / "mygraph", "--json", *files)
     assert (result.code, result.err) == (0, "")
     found = json.loads(result.out)
-    data = plap.data.load_folder(fitted / "mygraph")
     file = load_model(fitted / "out")
+    data = read_like(file, fitted / "mygraph")
     members = load_members(RunConfig.from_dict(dict(file.config)), file.states, 16, 2)
     trust = edge_trust(members, data.x, data.graph)[data.graph.edges_once()]
     table = pl.read_csv(edges)
@@ -153,7 +154,7 @@ def test_the_graph_of_a_generated_benchmark_is_found_by_its_name(run: Runner, tm
         (["out", "--png", "none/a.png"], "--png: none/a.png cannot be written"),
         (["graph", "--edges-out", "e.csv"], "--edges-out goes with a folder that plap fit wrote"),
         (["graph", "--graph", "cora"], "--graph goes with a folder that plap fit wrote"),
-        (["out", "--graph", "csbm:phi=0.7,n=100,f=5"], "made for 16 features, and the graph has 5"),
+        (["out", "--graph", "csbm:phi=0.7,n=100,f=5"], "was fitted on the columns of a table, and"),
     ],
 )
 def test_mistakes_end_in_a_sentence(

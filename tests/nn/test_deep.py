@@ -129,8 +129,10 @@ def test_each_layer_may_have_its_own_p_mu_and_K() -> None:
 
 def test_penalties_of_one_layer_or_of_all() -> None:
     mcp, huber = plap.penalties.MCP(3.0), plap.penalties.Huber(1.0)
-    assert [type(conv.penalty).__name__ for conv in make(penalty=mcp).convs] == ["MCP"] * 3
-    mixed = make(penalty=(mcp, huber, None), norm=None)
+    assert [type(conv.penalty).__name__ for conv in make(p=None, penalty=mcp).convs] == ["MCP"] * 3
+    mixed = make(p=None, penalty=(mcp, huber, None), norm=None)
+    with pytest.raises(InputError, match="p and penalty cannot both be given"):
+        make(penalty=mcp)
     assert [type(conv.penalty).__name__ for conv in mixed.convs] == ["MCP", "Huber", "Power"]
     assert bool(mixed(features(), GRAPH).isfinite().all())
 

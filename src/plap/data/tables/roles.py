@@ -1,4 +1,4 @@
-"""Which column of a table is what: as the user says, or by its name; a guess is stated unless it is obvious."""
+"""Which column of a table is what: as the user says, or by its name; guesses are stated unless obvious."""
 
 from __future__ import annotations
 
