@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from plap.kernels.activations import backwards, held, kept, sparsest
+from plap.kernels.budget import backwards, held, kept, sparsest
 
 STEPS = (1, 2, 3, 4, 5, 9, 10, 16, 17)
 

@@ -9,7 +9,7 @@ from torch import Tensor
 import plap
 import problems
 from plap.penalties import Power
-from plap.solving import incidence
+from plap.solving import problem as incidence
 from plap.solving.problem import Problem
 
 MU = 0.3

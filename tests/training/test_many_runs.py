@@ -9,7 +9,7 @@ import torch
 
 import plap
 import tiny_training as tiny
-from plap.kernels.activations import KEEP_ALL, KEEP_NONE, sparsest
+from plap.kernels.budget import KEEP_ALL, KEEP_NONE, sparsest
 from plap.kernels.fused import operator
 from plap.models import find_model, model_names
 from plap.training import Progress, RunConfig, RunResult, train_runs

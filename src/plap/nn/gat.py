@@ -8,9 +8,8 @@ from torch.nn.functional import elu
 
 from plap.graph import Graph
 from plap.nn.adjacency import start_as_pyg, times
-from plap.nn.graph_argument import GraphArgument, GraphLike
+from plap.nn.graph_argument import GraphArgument, GraphLike, Memo
 from plap.nn.linear import FeatureLinear, Features, dropout, dropped_product
-from plap.nn.memo import Memo
 
 _EDGES: Memo[Tensor] = Memo()
 

@@ -11,9 +11,8 @@ from torch.nn.functional import dropout, relu
 
 from plap.graph import Graph
 from plap.nn.adjacency import OnAdjacency, adjacency_tensor, graph_convolution, start_as_pyg
-from plap.nn.graph_argument import GraphArgument, GraphLike
+from plap.nn.graph_argument import GraphArgument, GraphLike, Memo
 from plap.nn.linear import FeatureLinear, Features, sparse_product
-from plap.nn.memo import Memo
 from plap.penalties import MCP
 from plap.propagation import propagate
 from plap.sparse import scipy_from_tensor, tensor_from_scipy

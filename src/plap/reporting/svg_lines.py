@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from plap.reporting.fit_content import TrainingRun
 from plap.reporting.number_text import with_minus
 from plap.reporting.palette import TRAINING, VALIDATION, LineStyle
-from plap.reporting.scale import Scale, Tick
-from plap.reporting.svg_figures import WIDTH
+from plap.reporting.svg_figures import WIDTH, Scale, Tick
 from plap.reporting.table_content import Panel, Point, Series
 
 LARGE = 640

@@ -6,12 +6,11 @@ import csv
 import io
 from typing import Any
 
-from plap.reporting.picture import encode
+from plap.reporting.picture import draw_curves, encode
 from plap.reporting.table_content import ResultCell, TableReport
 from plap.reporting.table_latex import latex
 from plap.reporting.table_markdown import markdown
 from plap.reporting.table_page import table_page
-from plap.reporting.table_picture import draw_curves
 
 
 def table_files(report: TableReport) -> dict[str, bytes]:

@@ -8,8 +8,7 @@ from torch import Tensor
 
 import problems
 from allocations import Allocations
-from plap.kernels.activations import KEEP_ALL, KEEP_NONE
-from plap.kernels.budget import Shape
+from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape
 from plap.kernels.fused import passes
 from plap.kernels.fused.backend import FUSED
 

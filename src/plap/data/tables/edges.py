@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plap.data.tables.bad_rows import BadRows
 from plap.data.tables.cells import (
+    BadRows,
     Numbering,
     distinct,
     finite_numbers,

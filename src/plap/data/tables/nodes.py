@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from plap.data.columns import CellError, Role, SplitColumns, find_split
 from plap.data.labels import encode_labels, is_integer, looks_numeric_target
-from plap.data.tables.bad_rows import BadRows
-from plap.data.tables.cells import is_numeric, is_vector, numbers, read_identifiers, vectors
+from plap.data.tables.cells import BadRows, is_numeric, is_vector, numbers, read_identifiers, vectors
 from plap.data.tables.node_columns import NodeColumns
 from plap.data.tables.options import TableOptions
 from plap.data.tables.roles import ID, LABEL, find_role, named_column, quoted

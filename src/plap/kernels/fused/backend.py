@@ -8,9 +8,8 @@ from torch.autograd.forward_ad import unpack_dual
 
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.kernels.activations import KEEP_ALL, KEEP_NONE, held, kept, sparsest
 from plap.kernels.backend import Capabilities, Variant
-from plap.kernels.budget import Shape, Way, choose
+from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape, Way, choose, held, kept, sparsest
 from plap.kernels.fused import operator
 from plap.kernels.fused.layout import padded
 from plap.kernels.fused.penalty_code import POWER, key_of, refusal

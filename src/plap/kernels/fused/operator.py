@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from plap.kernels.activations import KEEP_ALL, KEEP_NONE, kept
+from plap.kernels.budget import KEEP_ALL, KEEP_NONE, kept
 from plap.kernels.fused.layout import padded
 
 _SECOND_DERIVATIVE = (

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.kernels.activations import KEEP_ALL, KEEP_NONE, backwards, kept
+from plap.kernels.budget import KEEP_ALL, KEEP_NONE, backwards, kept
 from plap.kernels.fused import threads
 from plap.kernels.fused.layout import BLOCK, layout, padded
 from plap.kernels.fused.penalty_code import POWER, place_of

@@ -11,8 +11,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.kernels.activations import KEEP_NONE, backwards
-from plap.kernels.budget import Way
+from plap.kernels.budget import KEEP_NONE, Way, backwards
 from plap.kernels.torch import autograd_ops
 from plap.kernels.torch.chunked.backward import Slopes, backward
 from plap.kernels.torch.chunked.edges import Problem, Workspace

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from plap.kernels.activations import KEEP_ALL, KEEP_NONE, held, sparsest
-from plap.kernels.budget import Shape, Way
+from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape, Way, held, sparsest
 
 _LARGEST = {"cpu": 16 * 2**20}
 _LARGEST_ELSEWHERE = 256 * 2**20
