@@ -108,6 +108,7 @@ def test_resume_goes_on_where_a_killed_training_was(
     assert_frame_equal(resumed, pl.read_csv(tmp_path / "out" / "predictions.csv"), abs_tol=1e-4)
 
 
+@pytest.mark.long
 def test_two_machines_of_which_one_loses_its_process_leave_what_one_leaves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,8 +37,8 @@ class LosesAWorker(RayCluster):
 
 @pytest.mark.parametrize("kind", [pytest.param(RayCluster, marks=pytest.mark.long), LosesAWorker])
 def test_the_same_results_as_in_one_process(tmp_path: Path, kind: type[RayCluster]) -> None:
-    text = TINY.replace("runs = 3", "runs = 12")
-    effort = Effort(runs=12, grid="small", search_epochs=300, max_epochs=300, patience=300)
+    text = TINY.replace("runs = 3", "runs = 6")
+    effort = Effort(runs=6, grid="small", search_epochs=100, max_epochs=100, patience=100)
     cells = make_cells(load_table(str(write_tiny_table(tmp_path, text))), "sound", effort, Selection())
     executor = kind(workers=2)
     with Store(tmp_path / "here.sqlite") as here, Store(tmp_path / "there.sqlite") as there:
