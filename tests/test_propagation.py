@@ -90,8 +90,12 @@ def test_auto_is_fused_and_fused_is_dense(graph: plap.Graph, channels: int, dtyp
     torch.testing.assert_close(result.double(), expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("channels", [5, 16, 33, 100])
-@pytest.mark.parametrize("wide", [False, True], ids=["int32", "int64"])
+@pytest.mark.parametrize(
+    ("wide", "channels"),
+    [pytest.param(False, channels, id=f"int32-{channels}") for channels in (5, 16, 33, 100)]
+    + [pytest.param(True, 16, id="int64-16")]
+    + [pytest.param(True, k, id=f"int64-{k}", marks=pytest.mark.long) for k in (5, 33, 100)],
+)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_all_gradients_for_every_width(
     graph: plap.Graph, channels: int, wide: bool, dtype: torch.dtype

@@ -99,7 +99,7 @@ def test_a_log_that_cannot_be_written_is_refused(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("latin-1", marks=pytest.mark.long)])
 def test_a_terminal_without_unicode(folder: Path, encoding: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "plap", "inspect", str(folder)], capture_output=True, check=False,

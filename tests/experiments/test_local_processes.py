@@ -105,7 +105,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_workers_end_with_their_parent(tmp_path: Path, how: signal.Signals) -> None:
     table = write_tiny_table(tmp_path)
     script = tmp_path / "works.py"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -19,6 +20,9 @@ from plap.kernels.backend import Backend
 from plap.kernels.dense import DENSE
 from plap.penalties import Power
 from problems import DEGENERATE, FIXTURE, FIXTURE_MU, GENERIC, P_VALUES, PROBLEMS, Problem
+
+EXAMPLES = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "new" else 500
+"""Random problems of the longest test: all in ``make test-all``, a quarter in ``make test``."""
 
 BACKENDS = {backend.name: backend for backend in registry.BACKENDS if backend is not DENSE}
 
@@ -229,7 +233,7 @@ def test_runs_are_independent(backend: Backend, make: Callable[[], Problem], p: 
 
 
 @every_backend
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     problem=problems.graphs_with_features(),
     p=st.sampled_from(P_VALUES),

@@ -19,7 +19,9 @@ PENALTIES = (MCP(0.9), SCAD(0.4), Huber(0.5), Welsch(0.8), Geman(0.7), Cauchy(0.
 every_penalty = pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 
 
-@pytest.mark.parametrize("method", ["lbfgs", "anderson", "jacobi", "newton-cg"])
+@pytest.mark.parametrize(
+    "method", ["lbfgs", "anderson", pytest.param("jacobi", marks=pytest.mark.long), "newton-cg"]
+)
 @every_penalty
 def test_ends_at_a_stationary_point_and_never_climbs(penalty: Penalty, method: MethodName) -> None:
     for name, make in PROBLEMS.items():

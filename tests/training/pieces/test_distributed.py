@@ -44,6 +44,7 @@ def test_two_processes_train_as_one_does(alone: dict[str, Any], tmp_path: Path) 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["rank0.json", "rank1.json", "run.checkpoint"]
 
 
+@pytest.mark.long
 def test_three_of_which_one_is_killed_start_anew_and_end_as_one_does(
     alone: dict[str, Any], tmp_path: Path
 ) -> None:
