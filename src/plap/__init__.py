@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from plap.data.tables import read_tables
     from plap.experiments.reproduction import reproduce
     from plap.fitting import FitResult, fit
-    from plap.fitting.estimator import PGNNClassifier, PGNNRegressor
+    from plap.fitting.estimator import PGNNClassifier
+    from plap.fitting.regressor import PGNNRegressor
     from plap.label_propagation import PLaplacianLabelPropagation
 
 __version__ = "0.1.0"
@@ -59,7 +60,7 @@ _LAZY = {
     **dict.fromkeys(("insight", "models", "nn", "parts", "spectral", "training"), ""),
     "FitResult": "plap.fitting",
     "PGNNClassifier": "plap.fitting.estimator",
-    "PGNNRegressor": "plap.fitting.estimator",
+    "PGNNRegressor": "plap.fitting.regressor",
     "PLaplacianLabelPropagation": "plap.label_propagation",
     "fit": "plap.fitting",
     "read_tables": "plap.data.tables",

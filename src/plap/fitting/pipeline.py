@@ -16,6 +16,7 @@ from plap.data.resolve import as_graph_data
 from plap.data.splits import Split
 from plap.data.splits import split as split_nodes
 from plap.data.tables.collections import split_graphs
+from plap.data.tables.node_columns import encode_columns
 from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError
@@ -91,7 +92,7 @@ def fit(
     data = as_graph_data(data, TableOptions(encode=False))
     check_learnable(data)
     split = split or choose_split(data, seed=settings.seed)
-    data = encoded(data, split.train)
+    data = encode_columns(data, split.train)
     task, remarks = choose_task(data, split, settings)
     data = weigh_relations(data, split, task, settings)
     if settings.pieces is None:
@@ -127,15 +128,6 @@ def choose_split(
             raise InputError("--preset is for a split of nodes, but here whole graphs are split")
         return split_graphs(data, seed)
     return split_nodes(data, kind or "stratified", preset=preset, seed=seed, index=index)
-
-
-def encoded(data: GraphData, train: Tensor) -> GraphData:
-    """``data`` with the features that its raw columns, if it has any, become on the training nodes."""
-    if data.columns is None:
-        return data
-    from plap.data.tables.node_columns import encode_columns  # noqa: PLC0415  (Polars is slow to import)
-
-    return encode_columns(data, train)
 
 
 def check_learnable(data: GraphData) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import replace
 
 import torch
@@ -64,7 +63,7 @@ def _learned(data: GraphData, split: Split, task: Task, settings: FitSettings) -
                 judged = float(task.losses(logits, data.y[split.val]).mean())
             since += 1
             if judged < best:
-                best, kept, since = judged, copy.copy(now), 0
+                best, kept, since = judged, now, 0
             if since >= _PATIENCE:
                 break
     return kept

@@ -81,6 +81,6 @@ def column_importance(
     for name in dict.fromkeys(groups):
         own = [k for k, group in enumerate(groups) if group == name]
         shuffled = dense.clone()
-        shuffled[:, own] = dense[order][:, own]
+        shuffled[:, own] = dense[:, own][order]
         lost[name] = whole - score(shuffled)
     return dict(sorted(lost.items(), key=lambda item: -item[1]))

@@ -11,12 +11,10 @@ import numpy as np
 import polars as pl
 import torch
 
-from plap.checks import import_extra
 from plap.data.dataset import FixedSplits, GraphData, Provenance
-from plap.data.tables.loading import PathLike, load_folder, load_tables
+from plap.data.tables.loading import load_folder, load_tables
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import Table, open_table
-from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph, Symmetrize
 from plap.sparse import compact
@@ -97,7 +95,6 @@ def from_pyg(data: Any, *, name: str | None = None, symmetrize: Symmetrize = "ma
     columns = [(mask if mask.ndim == 2 else mask[:, None]).bool() for mask in masks]
     splits = FixedSplits(*columns, preferred=True) if columns else None
     labels = y if y.is_floating_point() else y.long()
-    Task.of(labels)
     return GraphData(
         name or type(data).__name__, graph, compact(data.x.float()), labels, splits=splits,
         provenance=Provenance("a PyG Data"),
@@ -107,7 +104,6 @@ def from_pyg(data: Any, *, name: str | None = None, symmetrize: Symmetrize = "ma
 def _from_networkx(
     graph: networkx.Graph, options: TableOptions, name: str | None, symmetrize: Symmetrize
 ) -> GraphData:
-    import_extra("networkx", "networkx", "reading a NetworkX graph")
     id_column = options.id or "id"
     names: dict[str, None] = {}
     for _, attributes in graph.nodes(data=True):
@@ -140,7 +136,7 @@ def _options(options: dict[str, Any]) -> TableOptions:
         raise InputError(f"read_tables has no option {unknown!r}; it has {', '.join(known)}") from None
 
 
-def _table(source: Any, name: str) -> PathLike | Table:
+def _table(source: Any, name: str) -> Table:
     """A table as the loaders take it."""
     if isinstance(source, str | os.PathLike):
         return open_table(source)

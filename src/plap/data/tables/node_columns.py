@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import polars as pl
@@ -106,7 +106,7 @@ class NodeColumns:
         assert self.transform is not None
         return drift(self.transform, self.frame)
 
-    def fail(self, error: CellError) -> Any:
+    def fail(self, error: CellError) -> NoReturn:
         """Refuse a cell, naming its file and line."""
         self.table.fail(int(self.rows[error.row]), error.column, error.problem)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -19,11 +19,9 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from plap import __version__
+from plap.data.columns import ColumnTransform
 from plap.data.tasks import TASKS, Task
 from plap.errors import InputError
-
-if TYPE_CHECKING:
-    from plap.data.columns import ColumnTransform
 
 FORMAT = "plap-model"
 FORMAT_VERSION = 3
@@ -260,8 +258,6 @@ def _columns(
 ) -> ColumnTransform | None:
     if description is None:
         return None
-    from plap.data.columns import ColumnTransform  # noqa: PLC0415  (Polars is slow to import)
-
     try:
         return ColumnTransform.from_json(description, arrays)
     except InputError as error:
