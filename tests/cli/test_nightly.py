@@ -84,6 +84,8 @@ def test_progress_lines_and_log_without_a_terminal(
     shares = [line for line in lines if line.startswith("plap: pGNN: ")]
     assert 2 <= len(shares) <= 12
     assert all("best validation score" in line and line.endswith("left") for line in shares)
+    best = [float(line.split("score ")[1].split("%")[0]) for line in shares]
+    assert best == sorted(best)
     assert any(line.startswith("plap: MLP") for line in lines)
     logged = log.read_text().splitlines()
     assert "fit of customers" in logged[0]

@@ -1,4 +1,4 @@
-"""``plap demo``: the whole of it on a made graph, in less than a minute."""
+"""``plap demo``: the whole of it on a made graph."""
 
 from __future__ import annotations
 

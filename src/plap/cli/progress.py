@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -82,17 +83,18 @@ def _lines(say: Say) -> Announce:
     def announce(name: str) -> ProgressCallback:
         say(f"{name} begins")
         begin = time.monotonic()
-        told = 0.0
+        told, best = 0.0, -math.inf
 
         def report(state: State) -> None:
-            nonlocal told
+            nonlocal told, best
+            best = max(best, state.best_score)  # the state knows those of the current batch alone
             if state.done < told + _SHARE and not (state.done >= 1 > told):
                 return
             told = state.done // _SHARE * _SHARE
             seconds = time.monotonic() - begin
             left = seconds * (1 - state.done) / max(state.done, 1e-9)
-            best = _score(state.best_score)
-            say(f"{name}: {state.done:.0%}, best validation score {best}, about {_duration(left)} left")
+            text = f"best validation score {_score(best)}, about {_duration(left)} left"
+            say(f"{name}: {state.done:.0%}, {text}")
 
         return report
 
@@ -127,8 +129,12 @@ def _bars() -> Iterator[Announce]:
                 bars.update(earlier.id, completed=1.0)
             task = bars.add_task(name, total=1.0, best="")
 
+            best = -math.inf
+
             def report(state: State) -> None:
-                bars.update(task, completed=state.done, best=f"validation {_score(state.best_score)}")
+                nonlocal best
+                best = max(best, state.best_score)
+                bars.update(task, completed=state.done, best=f"validation {_score(best)}")
 
             return report
 
