@@ -15,6 +15,7 @@ from plap.data.dataset import features_digest
 from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison
+from plap.fitting.export import Export, export_model
 from plap.fitting.page_content import page_content
 from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values
@@ -133,6 +134,10 @@ class FitResult(Comparison):
         """
         files = ResultFiles(self.predictions, self.saved_model, self.metrics, self.page)
         return write_result(folder, files)
+
+    def export(self, path: Path | str) -> Export:
+        """Write the model as a program that runs without plap; see :func:`plap.fitting.export.export_model`."""
+        return export_model(self.saved_model, path)
 
     def report(self, path: Path | str) -> None:
         """Write the page alone: one HTML file with everything in it."""

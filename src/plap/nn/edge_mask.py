@@ -42,13 +42,28 @@ def masked_graph(graph: Graph, edge_index: Tensor, mask: Tensor) -> Graph:
         raise InputError("an explanation needs the edges as an edge_index of shape [2, E]")
     if mask.shape != (edge_index.shape[1],):
         raise InputError(f"the edge mask has shape {list(mask.shape)} for {edge_index.shape[1]} edges")
-    nodes = torch.arange(graph.num_nodes, device=graph.device)
     both = Graph.from_edge_index(edge_index, mask.clamp(min=_LEAST), graph.num_nodes, symmetrize="mean")
-    kept = graph.weight * both.weight
+    return weakened(graph, both.weight)
+
+
+def weakened(graph: Graph, mask: Tensor) -> Graph:
+    """The graph with each stored entry kept as far as ``mask`` [entries] says; see :func:`masked_graph`.
+
+    Both entries of an edge must have the same mask, and a self-loop the mask 1.
+
+    Examples
+    --------
+    >>> path = Graph.from_edges([(0, 1), (1, 2)])
+    >>> weakened(path, torch.tensor([1.0, 1.0, 0.5, 0.5])).degree.round(decimals=6)
+    tensor([1., 2., 1.], dtype=torch.float64)
+    """
+    nodes = torch.arange(graph.num_nodes, device=graph.device)
+    kept = graph.weight * mask.clamp(min=_LEAST)
     taken = torch.zeros_like(nodes, dtype=kept.dtype).index_add(0, graph.receivers(), graph.weight - kept)
     return Graph.from_edge_index(
         torch.cat([graph.edge_index, nodes.expand(2, -1)], 1),
         torch.cat([kept, taken]).clamp(min=_LEAST),
         graph.num_nodes,
+        symmetrize="sum",
         self_loops="keep",
     )
