@@ -25,7 +25,7 @@ from plap.training import RunConfig
 
 SUFFIXES = (".pt2", ".onnx")
 DESCRIPTION = "plap.json"
-"""The file inside a ``.pt2``, and the metadata entry of an ``.onnx``, that says what the program was made for."""
+"""The file inside a ``.pt2`` and the metadata entry of an ``.onnx`` that say what a program is for."""
 _SAMPLE = 12
 """Nodes of the graph that the program is traced on."""
 _CHECKED = 60
@@ -117,7 +117,7 @@ class _Ensemble(torch.nn.Module):
 
 
 class _TracedGraph(Graph):
-    """The arrays that the backend "torch" asks a graph for, as functions of tensors that are not known yet."""
+    """The arrays that the backend "torch" asks a graph for, made of tensors that are not known yet."""
 
     def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
         degree = weight.new_zeros(num_nodes, dtype=torch.float64).index_add(0, edge_index[1], weight.double())
