@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,10 +14,10 @@ from plap.errors import InputError
 from plap.fitting.comparison import Comparison
 from plap.insight.embeddings import node_embeddings, tsne
 from plap.insight.members import members_of
-from plap.insight.node_explanation import DEFAULT_SIZE, NodeExplanation, explain_node, feature_means
+from plap.insight.node_explanation import NodeExplanation, explain_node, feature_means
 from plap.models import find_model
 from plap.reporting.node_sections import FeaturePart, MapNode, NeighbourPart, NodeSections, NodeStory
-from plap.reporting.number_text import number, shown
+from plap.reporting.number_text import number, shortened, shown
 from plap.sparse import select_rows
 from plap.training.pieces.steps import halo_of
 
@@ -108,32 +107,31 @@ class Teller:
 
     def story(self, node: int, why: str) -> NodeStory | None:
         """How a node's prediction came about; None where it has too many neighbours to say."""
-        data, task = self.comparison.data, self.comparison.task
+        data, task, columns = self.comparison.data, self.comparison.task, self.comparison.data.columns
+        table = None if columns is None else columns.transform
+        groups = data.feature_names if table is None else table.groups
         kind = 0 if task.numeric else int(self._decided[node])
         found = explain_node(
             self.members, data.x, data.graph, node, task, hops=self._hops, output=kind, average=self._average,
-            size=DEFAULT_SIZE // len(self.members),
+            groups=groups,
         )  # fmt: skip
         if found is None:
             return None
-        order = found.shares.abs().argsort(descending=True)[:_NEIGHBOURS]
-        neighbours = [self._neighbour(found, k) for k in order.tolist()]
-        features = self._features(found)
+        others = list(found.neighbours)[:_NEIGHBOURS]
         return NodeStory(
             node=str(data.node_ids[node]),
             why=why,
             predicted=self._words([node])[0],
             kind=kind,
             known=task.words(data.y[[node]])[0],
-            start=found.start,
             prediction=found.prediction,
-            features=features[:_FEATURES],
-            other_features=sum(part.adds for part in features[_FEATURES:]),
-            neighbours=neighbours,
-            other_neighbours=float(found.shares.sum()) - sum(part.adds for part in neighbours),
-            count=found.neighbours.shape[0],
-            rest=found.rest,
-            links=self._links(found.neighbours[order]),
+            without_edges=found.without_edges,
+            average_features=found.average_features,
+            features=self._features(found),
+            num_features=data.x.shape[1] if groups is None else len(set(groups)),
+            neighbours=[self._neighbour(found, other) for other in others],
+            num_neighbours=found.num_neighbours,
+            links=self._links(torch.tensor(others)),
             hops=None if found.exact else found.hops,
         )
 
@@ -143,13 +141,12 @@ class Teller:
             return [shown(value, share=False) for value in self._decided[nodes].tolist()]
         return [str(word) for word in task.words(self._decided[nodes])]
 
-    def _neighbour(self, found: NodeExplanation, k: int) -> NeighbourPart:
-        data, other = self.comparison.data, int(found.neighbours[k])
+    def _neighbour(self, found: NodeExplanation, other: int) -> NeighbourPart:
         return NeighbourPart(
-            str(data.node_ids[other]),
+            str(self.comparison.data.node_ids[other]),
             self._words([other])[0],
             0 if self.comparison.task.numeric else int(self._decided[other]),
-            float(found.shares[k]),
+            found.neighbours[other],
             self._trust(found.node, other),
         )
 
@@ -172,23 +169,20 @@ class Teller:
         return [(int(i), int(j)) for i, j in pairs.t().tolist()]
 
     def _features(self, found: NodeExplanation) -> list[FeaturePart]:
-        """The columns of the table, or the features, with the largest effect first."""
+        """The columns of the table, or the features, with the largest effect, and what the node has there."""
         data = self.comparison.data
-        columns = data.columns
-        if columns is not None and columns.transform is not None:
-            cells: Any = columns.frame.row(found.node, named=True)
-            parts = found.of_groups(columns.transform.groups)
-            return [FeaturePart(name, _cell(cells.get(name)), adds) for name, adds in parts.items()]
-        order = found.features.abs().argsort(descending=True)
-        names: Sequence[str] = data.feature_names or [f"feature {k}" for k in range(data.x.shape[1])]
-        row = select_rows(data.x, torch.tensor([found.node])).to_dense()[0]
-        adds = found.features.tolist()
-        return [FeaturePart(names[k], number(float(row[k])), adds[k]) for k in order.tolist()]
+        shown_ones = list(found.features.items())[:_FEATURES]
+        if data.columns is not None and data.columns.transform is not None:
+            cells: Mapping[str, object] = data.columns.frame.row(found.node, named=True)
+        else:
+            row = select_rows(data.x, torch.tensor([found.node])).to_dense()[0].tolist()
+            names = data.feature_names or [f"feature {k}" for k in range(len(row))]
+            cells = dict(zip(names, row, strict=True))
+        return [FeaturePart(name, _cell(cells.get(name)), without) for name, without in shown_ones]
 
 
 def _cell(value: object) -> str:
-    text = number(value) if value is not None else "–"
-    return text if len(text) <= 40 else text[:39] + "…"
+    return "–" if value is None else shortened(number(value), 40)
 
 
 def _map(comparison: Comparison, member: torch.nn.Module) -> list[MapNode]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -16,48 +18,44 @@ from plap.graph import Graph
 from plap.nn.edge_mask import weakened
 from plap.nn.linear import Features
 from plap.parts.subgraph import Subgraph, halo_size, with_halo
+from plap.sparse import scipy_from_tensor
 
-_POINTS = 8
-"""Points of the path, by Gauss and Legendre's rule."""
+Key = TypeVar("Key")
+
+_MOST = 48
+"""Edges, and groups of features, that are left out one at a time."""
 _ENTRY = 20
-"""A stored entry of the graph takes about as long as so many numbers of the features."""
-DEFAULT_SIZE = 1_500_000
-"""Numbers of the surroundings that go through the model at each point: some ten milliseconds."""
+"""A stored entry of the graph takes about as long as so many numbers of dense features."""
+DEFAULT_SIZE = 2_000_000
+"""Numbers that go through the model at a time: some ten milliseconds."""
 
 
 @dataclass(frozen=True, eq=False)
 class NodeExplanation:
-    """A prediction as a sum: that of an average node without edges, and what features and neighbours add."""
+    """What a model would predict for a node if one thing about it were different.
+
+    Predictions are probabilities of one class, or numbers in the unit of the labels.
+    """
 
     node: int
     output: int
     """Which output is explained: a class; 0 for a number."""
-    start: float
-    """The prediction for a node with average features and no edges."""
     prediction: float
-    """The prediction for the node: a probability, or a number in the unit of the labels."""
-    features: Tensor
-    """[F]: what each of the node's own features adds."""
-    neighbours: Tensor
-    """int64 [d]: nodes with an edge to the node."""
-    shares: Tensor
-    """[d]: what each of these edges adds."""
+    """As things are."""
+    without_edges: float
+    """If the node had no edges."""
+    average_features: float
+    """If all its own features were average."""
+    features: dict[str, float]
+    """By the name of a column or feature: if it were average. The largest difference comes first."""
+    neighbours: dict[int, float]
+    """By the node at the other end: if this edge were not there. The largest difference comes first."""
+    num_neighbours: int
+    """Neighbours in all; of more than 48, those were taken to which the prediction is most sensitive."""
     hops: int
     """How far the surroundings reach that went through the model."""
     exact: bool
     """Whether that is as far as the model looks."""
-
-    @property
-    def rest(self) -> float:
-        """What the sum misses because the path has finitely many points; close to 0."""
-        return self.prediction - self.start - float(self.features.sum()) - float(self.shares.sum())
-
-    def of_groups(self, groups: Sequence[str]) -> dict[str, float]:
-        """What each column of a table adds, where several features come from one, largest effect first."""
-        total: dict[str, float] = {}
-        for name, value in zip(groups, self.features.tolist(), strict=True):
-            total[name] = total.get(name, 0.0) + value
-        return dict(sorted(total.items(), key=lambda item: -abs(item[1])))
 
 
 def explain_node(
@@ -68,16 +66,16 @@ def explain_node(
     task: Task,
     *,
     hops: int,
+    groups: Sequence[str] | None = None,
     output: int | None = None,
     average: Tensor | None = None,
     size: int = DEFAULT_SIZE,
 ) -> NodeExplanation | None:
-    r"""Take a prediction apart by integrated gradients (Sundararajan et al., 2017).
+    r"""Predict for a node without each of its edges in turn, and with each of its features made average.
 
-    The path leads from a node with average features and no edges to the node as it is: its features and the
-    weights of its own edges grow together, while everything around it stays (what an edge lacks in weight is
-    a self-loop at both ends, see :func:`plap.nn.edge_mask.weakened`). The gradient along the path says what
-    each feature and each edge adds, and the sum of all is the difference of the predictions at both ends.
+    Only the surroundings of the node go through the model, with the degrees that they have in the whole
+    graph, so the predictions are those on the whole graph as long as the surroundings are complete. The model
+    is not trained again.
 
     Parameters
     ----------
@@ -90,13 +88,16 @@ def explain_node(
         Turns outputs of the members into probabilities or numbers.
     hops : int
         How far the model looks.
+    groups : sequence of F strings, optional
+        The column that each feature comes from; by default each feature is its own, ``feature 0`` and so on.
+        Of more than 48, those are taken in which the node is farthest from the average.
     output : int, optional
         Which class to explain, by default the predicted one.
     average : Tensor, shape [F], optional
-        The features that the path starts from, by default their mean over all nodes.
+        By default the mean over all nodes.
     size : int
-        How much of the surroundings may go through the model, in numbers: fewer hops are taken where they
-        would be more.
+        How much of the surroundings may go through the model at once, in numbers: fewer hops are taken where
+        they would be more.
 
     Returns
     -------
@@ -108,106 +109,167 @@ def explain_node(
     >>> import plap
     >>> data = plap.data.csbm(phi=0.5, n=60, f=4, d=5.0, seed=0)
     >>> found = explain_node([plap.nn.PGNN(4, 8, 2).eval()], data.x, data.graph, 7, data.task, hops=4)
-    >>> found.features.shape, abs(found.rest) < 0.01
-    (torch.Size([4]), True)
+    >>> sorted(found.features)
+    ['feature 0', 'feature 1', 'feature 2', 'feature 3']
+    >>> found.num_neighbours == len(found.neighbours)
+    True
     """
     if not members:
         raise InputError("members must contain at least one model")
     node = check_integer("node", node, 0, graph.num_nodes - 1)
-    near = _surroundings(graph, node, hops, x.shape[1], size)
-    if near is None:
+    width = x.shape[1]
+    ball, taken = _surroundings(graph, node, hops, size)
+    if ball is None:
         return None
-    ball, taken = near
-    inside = ball.rows(x)
-    inside = (inside.to_dense() if isinstance(inside, Tensor) else torch.from_numpy(inside.toarray())).float()
-    here = int(ball.core.nonzero()[0, 0])
-    own = inside[here]
-    start = feature_means(x) if average is None else average
-    path = _Path(members, task, ball.graph, inside, here, own, start.to(own.dtype))
+    names = [f"feature {k}" for k in range(width)] if groups is None else list(groups)
+    if len(names) != width:
+        raise InputError(f"groups must have one name per feature, {width}, not {len(names)}")
+    middle = feature_means(x) if average is None else average
+    near = _Surroundings(members, task, ball, ball.rows(x), middle, size)
     with torch.no_grad():
-        said = path.prediction(torch.tensor(1.0))
+        said = near.predictions([_Variant()])[0]
         chosen = int(said.argmax()) if output is None else output
-        first = float(path.prediction(torch.tensor(0.0))[chosen])
-    features, entries = path.integral(chosen)
-    source = ball.graph.indices.long()
-    out = (ball.graph.receivers() == here) & (source != here)
-    back = ball.graph.reverse_entries()[out]
+    edges = near.edges(chosen)
+    kept = near.columns(names)
+    variants = [
+        _Variant(cut=near.every_edge),
+        _Variant(columns=torch.arange(width)),
+        *(_Variant(columns=columns) for columns in kept.values()),
+        *(_Variant(cut=edges[k : k + 1]) for k in range(edges.shape[0])),
+    ]
+    with torch.no_grad():
+        values = [float(value) for value in near.predictions(variants)[:, chosen]]
+    alone, plain, *others = values
+    now = float(said[chosen])
+    ends = ball.nodes[ball.graph.indices[edges].long()].tolist()
     return NodeExplanation(
-        node, chosen, first, float(said[chosen]), features, ball.nodes[source[out]],
-        entries[out] + entries[back], taken, taken >= hops,
+        node, chosen, now, alone, plain,
+        _largest_first(dict(zip(kept, others[: len(kept)], strict=True)), now),
+        _largest_first(dict(zip(ends, others[len(kept) :], strict=True)), now),
+        near.every_edge.shape[0], taken, taken >= hops,
     )  # fmt: skip
 
 
 def feature_means(x: Features) -> Tensor:
     """The mean of each feature, [F]."""
-    if isinstance(x, Tensor):
-        if x.layout == torch.strided:
-            return x.mean(0)
-        ones = torch.full((1, x.shape[0]), 1 / x.shape[0], dtype=x.dtype)
-        mean: Tensor = (x.t() @ ones.t()).to_dense().squeeze(1)
-        return mean
-    return torch.from_numpy(np.asarray(x.mean(axis=0)).ravel()).float()
+    if isinstance(x, Tensor) and x.layout == torch.strided:
+        return x.mean(0)
+    matrix = scipy_from_tensor(x) if isinstance(x, Tensor) else x
+    return torch.from_numpy(np.asarray(matrix.mean(axis=0)).ravel()).float()
 
 
-def _surroundings(
-    graph: Graph, node: int, hops: int, features: int, size: int
-) -> tuple[Subgraph, int] | None:
-    """As many hops around a node as may go through the model."""
+def _largest_first(values: dict[Key, float], now: float) -> dict[Key, float]:
+    return dict(sorted(values.items(), key=lambda item: -abs(item[1] - now)))
+
+
+def _surroundings(graph: Graph, node: int, hops: int, size: int) -> tuple[Subgraph | None, int]:
+    """As many hops around a node as may go through the model at once."""
     core = torch.tensor([node])
     for taken in range(hops, 0, -1):
-        if halo_size(graph, core, taken) <= size // _ENTRY:
-            ball = with_halo(graph, core, taken)
-            if ball.nodes.shape[0] * features + _ENTRY * ball.graph.num_entries <= size:
-                return ball, taken
-    return (with_halo(graph, core, 0), 0) if hops == 0 else None
+        if _ENTRY * halo_size(graph, core, taken) <= size:
+            return with_halo(graph, core, taken), taken
+    return (with_halo(graph, core, 0), 0) if hops == 0 else (None, 0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Path:
-    """The prediction for a node as its features and edges grow from the average of all and from nothing."""
+class _Variant:
+    """What is different: edges of the node that are not there, features that are average."""
 
-    members: Sequence[torch.nn.Module]
-    task: Task
-    graph: Graph
-    x: Tensor
-    here: int
-    own: Tensor
-    start: Tensor
+    cut: Tensor | None = None
+    """Positions of entries whose receiver is the node."""
+    columns: Tensor | None = None
 
-    def prediction(self, share: Tensor, row: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
-        """[L], at a point of the path; ``row`` and ``mask`` are its features and edges unless given."""
-        row = self.start + share * (self.own - self.start) if row is None else row
-        mask = self._mask(share) if mask is None else mask
-        where = torch.zeros(self.x.shape[0], 1, dtype=torch.bool)
-        where[self.here] = True
-        x = torch.where(where, row, self.x)
-        graph = weakened(self.graph, mask)
-        total = sum(self.task.probabilities(member(x, graph)[self.here]) for member in self.members)
+
+class _Surroundings:
+    """A node and what is around it, ready to be predicted in many variants at once."""
+
+    def __init__(
+        self,
+        members: Sequence[torch.nn.Module],
+        task: Task,
+        ball: Subgraph,
+        x: Features,
+        average: Tensor,
+        size: int,
+    ) -> None:
+        self.members, self.task, self.graph = members, task, ball.graph
+        self.sparse = not isinstance(x, Tensor) or x.layout != torch.strided
+        if self.sparse:
+            self.x = scipy.sparse.csr_array(scipy_from_tensor(x) if isinstance(x, Tensor) else x)
+        else:
+            self.x = x.float()
+        self.here = int(ball.core.nonzero()[0, 0])
+        row = self.x[[self.here]].toarray()[0] if self.sparse else self.x[self.here]
+        self.own = torch.as_tensor(row, dtype=torch.float32)
+        self.average = average.float()
+        numbers = self.x.nnz if self.sparse else self.x.numel()
+        self.at_once = max(1, size // (numbers + _ENTRY * (self.graph.num_entries + self.graph.num_nodes)))
+        self.receiver, self.source = self.graph.receivers(), self.graph.indices.long()
+        own = (self.receiver == self.here) & (self.source != self.here)
+        self.every_edge = own.nonzero().squeeze(1)
+        self.reverse = self.graph.reverse_entries()
+
+    def edges(self, output: int) -> Tensor:
+        """Entries of the node's edges; of many, those whose weight the prediction is most sensitive to."""
+        if self.every_edge.shape[0] <= _MOST:
+            return self.every_edge
+        mask = torch.ones(self.graph.num_entries, requires_grad=True)
+        x = self._features([_Variant()])
+        said = self._outputs(x, weakened(self.graph, mask), 1)[0, output]
+        (slope,) = torch.autograd.grad(said, mask)
+        both = slope[self.every_edge] + slope[self.reverse[self.every_edge]]
+        return self.every_edge[both.abs().topk(_MOST).indices]
+
+    def columns(self, names: Sequence[str]) -> dict[str, Tensor]:
+        """Features by the name of their column; of many, those farthest from the average."""
+        away = (self.own - self.average).abs().tolist()
+        groups: dict[str, list[int]] = {}
+        for k, name in enumerate(names):
+            groups.setdefault(name, []).append(k)
+        ranked = sorted(groups.items(), key=lambda item: -sum(away[k] for k in item[1]))
+        return {name: torch.tensor(columns) for name, columns in ranked[:_MOST]}
+
+    def predictions(self, variants: Sequence[_Variant]) -> Tensor:
+        """[variants, L]: what the ensemble predicts for the node in each."""
+        parts = [variants[k : k + self.at_once] for k in range(0, len(variants), self.at_once)]
+        return torch.cat(
+            [self._outputs(self._features(part), self._graphs(part), len(part)) for part in parts]
+        )
+
+    def _outputs(self, x: Features, graph: Graph, count: int) -> Tensor:
+        rows = self.here + self.graph.num_nodes * torch.arange(count)
+        total = sum(self.task.probabilities(member(x, graph)[rows]) for member in self.members)
         return self.task.calibrated(total / len(self.members))
 
-    def _mask(self, share: Tensor) -> Tensor:
-        """1 for every entry, and ``share`` for those of the node's own edges."""
-        receiver, source = self.graph.receivers(), self.graph.indices.long()
-        own = ((receiver == self.here) | (source == self.here)) & (receiver != source)
-        return torch.where(own, share, torch.ones(()))
+    def _features(self, variants: Sequence[_Variant]) -> Features:
+        """The features of all variants below each other."""
+        rows = []
+        for variant in variants:
+            row = self.own.clone()
+            if variant.columns is not None:
+                row[variant.columns] = self.average[variant.columns]
+            rows.append(row)
+        if not self.sparse:
+            x = self.x.repeat(len(variants), 1)
+            x[self.here :: self.graph.num_nodes] = torch.stack(rows)
+            return x
+        above, below = self.x[: self.here], self.x[self.here + 1 :]
+        blocks = [
+            block for row in rows for block in (above, scipy.sparse.csr_array(row[None].numpy()), below)
+        ]
+        return scipy.sparse.vstack(blocks, format="csr")
 
-    def integral(self, output: int) -> tuple[Tensor, Tensor]:
-        """What each feature [F] and each entry of the graph [entries] adds.
-
-        An edge acts as a power of its weight, steep at 0, so the points are close to each other there.
-        """
-        nodes, weights = np.polynomial.legendre.leggauss(_POINTS)
-        features = torch.zeros_like(self.own)
-        entries = torch.zeros(self.graph.num_entries)
-        for at, weight in zip((nodes + 1) / 2, weights / 2, strict=True):
-            share = torch.tensor(float(at**2))
-            row = (self.start + share * (self.own - self.start)).requires_grad_()
-            mask = self._mask(share).requires_grad_()
-            said = self.prediction(share, row, mask)[output]
-            to_row, to_mask = torch.autograd.grad(said, (row, mask), allow_unused=True)
-            step = float(2 * at * weight)
-            if to_row is not None:
-                features += step * to_row * (self.own - self.start)
-            if to_mask is not None:
-                entries += step * to_mask
-        return features, entries
+    def _graphs(self, variants: Sequence[_Variant]) -> Graph:
+        """The graphs of all variants side by side, without edges between them."""
+        n, entries = self.graph.num_nodes, torch.arange(self.graph.num_entries)
+        kept = []
+        for variant in variants:
+            there = torch.ones_like(entries, dtype=torch.bool)
+            if variant.cut is not None:
+                there[variant.cut] = there[self.reverse[variant.cut]] = False
+            kept.append(entries[there])
+        shift = torch.cat([torch.full_like(part, k * n) for k, part in enumerate(kept)])
+        position = torch.cat(kept)
+        ends = torch.stack([self.source[position], self.receiver[position]]) + shift
+        weight = self.graph.weight[position]
+        return Graph.from_edge_index(ends, weight, n * len(variants), symmetrize="error", self_loops="keep")

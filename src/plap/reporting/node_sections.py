@@ -9,37 +9,39 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plap.reporting.number_text import percent, shortened, shown
+from plap.reporting.number_text import percent, shown
 from plap.reporting.palette import LineStyle, class_styles
 from plap.reporting.svg_figures import WIDTH
 
 
 @dataclass(frozen=True)
 class FeaturePart:
-    """What one column, or one feature, of a node adds to its prediction."""
+    """What one column, or one feature, of a node has to do with its prediction."""
 
     name: str
     value: str
     """The cell of the table, or the number."""
-    adds: float
+    without: float
+    """The prediction if it were average."""
 
 
 @dataclass(frozen=True)
 class NeighbourPart:
-    """What an edge adds to the prediction of the node in the middle."""
+    """What an edge has to do with the prediction of the node in the middle."""
 
     name: str
     predicted: str
     kind: int
     """The predicted class; 0 where there are none."""
-    adds: float
+    without: float
+    """The prediction if the edge were not there."""
     trust: float | None
     """Odds against chance (:func:`plap.insight.edge_trust`); None if the edge was not judged."""
 
 
 @dataclass(frozen=True)
 class NodeStory:
-    """How the prediction of one node came about: ``start`` and all that is added make ``prediction``."""
+    """How the prediction of one node would change if something about it were different."""
 
     node: str
     why: str
@@ -47,19 +49,15 @@ class NodeStory:
     predicted: str
     kind: int
     known: str | None
-    start: float
-    """The prediction for a node with average features and no edges."""
     prediction: float
+    without_edges: float
+    average_features: float
     features: Sequence[FeaturePart]
     """Those with the largest effect, the largest first."""
-    other_features: float
-    """What all others add."""
+    num_features: int
+    """Columns or features, those that are not shown included."""
     neighbours: Sequence[NeighbourPart]
-    other_neighbours: float
-    count: int
-    """Neighbours, those that are not shown included."""
-    rest: float = 0.0
-    """What the sum of all parts misses."""
+    num_neighbours: int
     links: Sequence[tuple[int, int]] = ()
     """Pairs of neighbours, by their positions, that have an edge too."""
     hops: int | None = None
@@ -94,10 +92,15 @@ class NodeSections:
         """A prediction as text."""
         return percent(value) if self.share else shown(value, share=False)
 
-    def added(self, value: float) -> str:
-        """What something adds to a prediction, with its sign."""
+    def effect(self, story: NodeStory, without: float) -> str:
+        """By how much something raises the prediction, with its sign; shares in percentage points."""
+        value = story.prediction - without
         size = f"{100 * abs(value):.1f}" if self.share else shown(abs(value), share=False)
-        return f"{'+' if value >= 0 else '−'}{size}"
+        return size if not float(size.replace("\u202f", "")) else f"{'+' if value > 0 else '−'}{size}"
+
+    def direction(self, story: NodeStory, without: float) -> str:
+        """``for`` if it raises the prediction, ``against`` if it lowers it, otherwise ``neutral``."""
+        return {"+": "for", "−": "against"}.get(self.effect(story, without)[0], "neutral")
 
     @property
     def wrong(self) -> int:
@@ -157,8 +160,6 @@ class MapFigure:
     height: float = 440
 
 
-_NEUTRAL = 0.002
-"""Share of the prediction below which an effect has no colour."""
 _RADII = (118, 96)
 _MARGIN = 12
 
@@ -166,8 +167,7 @@ _MARGIN = 12
 def star_figure(story: NodeStory, sections: NodeSections) -> StarFigure:
     """The neighbours of a node around it, in the order of the table; width is trust, colour is the effect."""
     styles = class_styles(max(len(sections.classes), 1))
-    empty = StarFigure((), (), styles[story.kind], shortened(story.node, 16))
-    scale = 1.0 if sections.share else max(abs(story.prediction), 1e-12)
+    empty = StarFigure((), (), styles[story.kind], _short(story.node, 16))
     spokes = []
     for k, part in enumerate(story.neighbours):
         angle = 2 * math.pi * (k + 0.5) / len(story.neighbours) - math.pi / 2
@@ -176,17 +176,23 @@ def star_figure(story: NodeStory, sections: NodeSections) -> StarFigure:
         x, y = empty.x + _RADII[0] * across, empty.y + _RADII[1] * down
         spokes.append(
             Spoke(
-                round(x, 1), round(y, 1), shortened(part.name, 10),
+                round(x, 1), round(y, 1), _short(part.name, 9),
                 "middle" if abs(across) < 0.3 else "start" if across > 0 else "end",
                 round(x + 10 * across, 1), round(y + 14 * down + 4, 1), round(0.75 + 6 * share, 2),
-                "neutral" if abs(part.adds) < _NEUTRAL * scale else "for" if part.adds > 0 else "against",
+                sections.direction(story, part.without),
                 part.trust is not None, styles[part.kind],
-                f"{part.name}, predicted {part.predicted}: adds {sections.added(part.adds)}, "
-                + ("not judged" if part.trust is None else f"trust {part.trust:.3g}"),
+                f"{part.name}, predicted {part.predicted}: effect {sections.effect(story, part.without)}, "
+                + ("trust not known" if part.trust is None else f"trust {part.trust:.3g}"),
             )
         )  # fmt: skip
     links = tuple((spokes[i], spokes[j]) for i, j in story.links)
     return StarFigure(tuple(spokes), links, empty.style, empty.name)
+
+
+def _short(text: str, length: int) -> str:
+    """At most so many characters; what is cut out is in the middle, because names often differ at the end."""
+    half = length // 2
+    return text if len(text) <= length else f"{text[: length - half - 1]}…{text[-half:]}"
 
 
 def map_figure(sections: NodeSections) -> MapFigure:
