@@ -130,7 +130,7 @@ def _rebuild(slots, first):  # type: ignore[no-untyped-def]
 
 @_compiled
 def _find(slots, second, hashes, checks, numbers):  # type: ignore[no-untyped-def]
-    """Look names up in groups, first all slots, then all second hashes: memory serves many requests at once."""
+    """Look names up in groups, first all slots, then all second hashes: memory serves many at once."""
     mask = np.uint64(slots.size - 1)
     filled = np.empty(_GROUP, dtype=np.uint64)
     stored = np.empty(_GROUP, dtype=np.uint64)
@@ -152,7 +152,7 @@ def _find(slots, second, hashes, checks, numbers):  # type: ignore[no-untyped-de
             while slots[slot] != _EMPTY:
                 number = slots[slot] & _NUMBER
                 if slots[slot] >> _HALF == mark and second[number] == check:
-                    found = np.int64(number)
+                    found = int(number)
                     break
                 slot = (slot + np.uint64(1)) & mask
             numbers[start + k] = found
