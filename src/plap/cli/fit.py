@@ -90,6 +90,14 @@ def fit(
     budget: Annotated[
         int | None, typer.Option(help="Epochs that the search may spend over all runs.")
     ] = None,
+    time_limit: Annotated[
+        str,
+        typer.Option(
+            "--time",
+            help="Time for search and training, such as 60s or 10m; none; or auto: 8m on more than 400,000 "
+            "edges, else none.",
+        ),
+    ] = "auto",
     seeds: Annotated[
         int | None,
         typer.Option(help="Number of ensemble members (default: 8; 1 when training in parts).", min=1),
@@ -150,7 +158,10 @@ def fit(
     """
     pieces = _piece_settings(
         parts, parts_per_batch, graphs_per_batch, pieces_per_step, evaluation, device, checkpoint_every,
-        resume, {"--budget": budget, "--memory-budget": memory_budget},
+        resume, {
+            "--budget": budget, "--memory-budget": memory_budget,
+            "--time": None if time_limit in ("auto", "none") else time_limit,
+        },
     )  # fmt: skip
     given = {"p": p, "mu": mu, "K": steps, "lr": lr, "dropout": dropout, "weight_decay": weight_decay}
     settings = FitSettings(
@@ -160,6 +171,7 @@ def fit(
         hidden=hidden, pieces=pieces, metric=metric,
         class_weight=None if class_weight == "none" else class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, seed=seed,
+        time_limit=None if time_limit == "none" else time_limit,
         stop_by=stop_by, stopping=stopping,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip

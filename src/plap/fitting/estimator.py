@@ -62,10 +62,13 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         settings = FitSettings(
             fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
             max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
-            memory_budget=self.memory_budget,
+            memory_budget=self.memory_budget, time_limit=self.time_limit,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
-        fitted = fit_model(graph, features, labels, sets, settings, task=task, progress=progress)
+        fitted = fit_model(
+            graph, features, labels, sets, settings, task=task, progress=progress,
+            time_limit=settings.deadline(graph),
+        )  # fmt: skip
         self.config_, self.trials_ = fitted.config, fitted.trials
         self.n_features_in_ = features.shape[1]
         runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
@@ -156,6 +159,8 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         What the search and early stopping go by, see :data:`plap.data.METRICS`; accuracy by default.
     class_weight : {"balanced", None} or mapping
         Weights of classes in the training loss; "balanced" makes all classes count the same.
+    time_limit : number of seconds, text such as "10m", None or "auto"
+        Of search and training; see :class:`plap.fitting.FitSettings`.
     max_epochs, patience, stop_by, seed, memory_budget :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
@@ -202,6 +207,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         stop_by: Any = "accuracy",
         seed: int = 0,
         memory_budget: MemoryBudget = None,
+        time_limit: float | str | None = "auto",
         metric: str | None = None,
         class_weight: ClassWeight = None,
     ) -> None:
@@ -212,7 +218,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget = memory_budget
+        self.memory_budget, self.time_limit = memory_budget, time_limit
         self.metric, self.class_weight = metric, class_weight
 
     def fit(

@@ -33,6 +33,8 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         What the search and early stopping go by; R² by default.
     loss : {"huber", "squared"}
         In units of the standard deviation of the training labels.
+    time_limit : number of seconds, text such as "10m", None or "auto"
+        Of search and training; see :class:`plap.fitting.FitSettings`.
     max_epochs, patience, stop_by, seed, memory_budget :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
@@ -74,6 +76,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         stop_by: Any = "accuracy",
         seed: int = 0,
         memory_budget: MemoryBudget = None,
+        time_limit: float | str | None = "auto",
         metric: str | None = None,
         loss: Loss = "huber",
     ) -> None:
@@ -84,7 +87,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget = memory_budget
+        self.memory_budget, self.time_limit = memory_budget, time_limit
         self.metric, self.loss = metric, loss
 
     def fit(
