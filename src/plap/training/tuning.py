@@ -74,18 +74,22 @@ class SearchSpace:
         """Draw ``count`` different configurations, or all if there are fewer.
 
         The values of the model's fields ``even_over`` (penalty and p of a pGNN) are drawn equally often, up
-        to one, as far as there are enough.
+        to one, as far as there are enough. What is drawn of one value does not depend on the others, so a
+        wider space tries what a narrower one would have tried, only less of it.
         """
-        configs = self.configs()
         even = find_model(self.base.model).even_fields
-        order = np.random.default_rng(seed).permutation(len(configs))
-        taken: dict[Any, int] = {}
-        ranked = []
-        for position, index in enumerate(order):
-            value = tuple(configs[index].value(name) for name in even)
-            ranked.append((taken.get(value, 0), position, index))
-            taken[value] = taken.get(value, 0) + 1
-        return [configs[index] for _, _, index in sorted(ranked)[:count]]
+        groups: dict[tuple[Any, ...], list[RunConfig]] = {}
+        for config in self.configs():
+            groups.setdefault(tuple(config.value(name) for name in even), []).append(config)
+        turns = itertools.zip_longest(*(_shuffled(group, seed, key) for key, group in groups.items()))
+        drawn = (config for turn in turns for config in turn if config is not None)
+        return list(itertools.islice(drawn, count))
+
+
+def _shuffled(configs: Sequence[RunConfig], seed: int, key: tuple[Any, ...]) -> list[RunConfig]:
+    """The same in an order that depends on the seed and on what they have in common, ``key``, alone."""
+    order = np.random.default_rng([seed, *repr(key).encode()]).permutation(len(configs))
+    return [configs[index] for index in order]
 
 
 def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]:
