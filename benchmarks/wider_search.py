@@ -26,7 +26,6 @@ from typing import Any
 from plap.data import GraphData, load, split
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
-from plap.fitting.settings import MODEL
 from plap.reporting.figures.setting import ALL, HOMOPHILIC
 
 SEARCHES: dict[str, dict[str, str]] = {"powers": {"penalty": "power"}, "wider": {}}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from plap.edge_lengths import typical_edge_norm
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
 from plap.models.kind import Grid, ModelKind, PairStates
@@ -27,8 +28,8 @@ from plap.models.stacked import (
 from plap.nn import PGNN
 from plap.nn.adjacency import times
 from plap.nn.linear import Features
-from plap.penalties import BUILT_IN, Parameter, Penalty, Power
-from plap.propagation import propagate, typical_edge_norm
+from plap.penalties import BUILT_IN, Penalty, Power
+from plap.propagation import propagate
 
 PENALTIES: dict[str, type[Penalty]] = {penalty.__name__.lower(): penalty for penalty in BUILT_IN}
 """By the names that the parameter ``penalty`` takes: ``power``, ``mcp``, ``huber`` and so on."""
@@ -51,8 +52,8 @@ class PGNNParameters(Parameters):
     gamma: float = number(3.0, above=0)
     """The parameter of every other penalty."""
     unit: float = number(1.0, above=0)
-    """The length in which such a penalty's γ and μ are given; a search takes the median edge norm of the
-    features, so that one grid serves features of any scale."""
+    """The length in which γ and μ are given, see :func:`plap.propagate`. For other penalties than the power a
+    search takes the median edge norm of the features, so that one grid serves features of any scale."""
     detach_weights: bool = switch(False)
     """Whether the weights of edges are constants in the backward pass."""
 
@@ -123,19 +124,11 @@ def _measured(candidates: Sequence[PGNNParameters], graph: Graph, x: Features) -
 
 
 def _build(c: PGNNParameters, in_channels: int, out_channels: int) -> torch.nn.Module:
-    penalty, mu = _penalty(c.penalty, c.p, c.gamma, c.unit, c.mu)
     return PGNN(
-        in_channels, c.hidden, out_channels, mu=float(mu), K=c.K, dropout=c.dropout,
+        in_channels, c.hidden, out_channels, mu=c.mu, K=c.K, dropout=c.dropout, unit=c.unit,
         detach_weights=c.detach_weights,
-        **({"p": c.p} if isinstance(penalty, Power) else {"penalty": penalty}),
+        **({"p": c.p} if c.penalty == "power" else {"penalty": PENALTIES[c.penalty](c.gamma)}),
     )  # fmt: skip
-
-
-def _penalty(
-    name: str, p: Parameter, gamma: Parameter, unit: Parameter, mu: Parameter
-) -> tuple[Penalty, Parameter]:
-    """The penalty and μ in absolute units."""
-    return (Power(p), mu) if name == "power" else PENALTIES[name](gamma).in_units_of(unit, mu)
 
 
 def _head(
@@ -152,8 +145,10 @@ def _head(
 
 def _propagated(x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
-    values = (settings.column(name, torch.float64) for name in ("p", "gamma", "unit", "mu"))
-    penalty, mu = _penalty(settings.common("penalty"), *values)
+    p, gamma, unit, mu = (settings.column(name, torch.float64) for name in ("p", "gamma", "unit", "mu"))
+    kind = settings.common("penalty")
+    penalty: Penalty = Power(p) if kind == "power" else PENALTIES[kind](gamma)
+    penalty, mu = penalty.in_units_of(unit, mu)
     assert isinstance(mu, Tensor)
     return propagate_unchecked(
         x, graph, penalty, mu, settings.common("K"),
