@@ -85,6 +85,7 @@ ROBUST: tuple[Grid, ...] = (
     {
         "penalty": ("mcp",),
         "gamma": (0.7, 1.2, 2.0),
+        "unit": (1.0,),
         "mu": (0.1, 0.3),
         "K": (5,),
         "lr": (0.01, 0.05),
@@ -95,6 +96,7 @@ ROBUST: tuple[Grid, ...] = (
     {
         "penalty": ("huber",),
         "gamma": (0.1, 0.5),
+        "unit": (1.0,),
         "mu": (0.1, 0.5),
         "K": (5,),
         "lr": (0.01,),
@@ -103,7 +105,13 @@ ROBUST: tuple[Grid, ...] = (
         "detach_weights": (True,),
     },
 )
-"""Penalties for graphs with edges that lie: lengths are in units of the median edge norm of the features."""
+"""Penalties for graphs with edges that lie. A unit of 1 is replaced by the features' median edge norm."""
+
+ON_REQUEST: tuple[Grid, ...] = (
+    {**ROBUST[0], "penalty": ("scad",), "gamma": (0.3, 0.5, 0.8)},
+    *({**ROBUST[0], "penalty": (name,)} for name in ("welsch", "geman", "cauchy")),
+)
+"""The other penalties: SCAD leaves out an edge from 3.7 γ on."""
 
 _DIRECTIONS = 64
 """Random directions of the features in which lengths are measured."""
@@ -197,8 +205,10 @@ PGNN_MODEL = ModelKind(
     grid=PAPER,
     small=SMALL,
     search=(PAPER_AND_LARGE_MU, *ROBUST),
+    on_request=ON_REQUEST,
     even_over=("penalty", "p"),
     measured=_measured,
+    unused=lambda c: ("gamma", "unit") if c.penalty == "power" else ("p",),
     later=("penalty", "gamma", "unit", "detach_weights"),
     dropout_fields=("dropout",),
     stacked=Family(

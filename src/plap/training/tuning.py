@@ -15,7 +15,7 @@ from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
-from plap.models import Grid, find_model
+from plap.models import Grid, ModelKind, find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import OF_TRAINING, RunConfig, unknown_field
@@ -63,7 +63,7 @@ class SearchSpace:
             if not tried:
                 raise InputError(f"the search space has no value for {name}")
         chosen = {name: tuple(tried) for name, tried in values.items()}
-        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind.search_grids, chosen))
+        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind, chosen))
         """The values of each field that varies."""
 
     def configs(self) -> list[RunConfig]:
@@ -112,13 +112,19 @@ def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]
     return [SearchSpace(base, **{**variant, **values}) for variant in variants]
 
 
-def _about(grids: tuple[Grid, ...], chosen: Grid) -> tuple[Grid, ...]:
+def _about(kind: ModelKind[Any], chosen: Grid) -> tuple[Grid, ...]:
     """The grids that search the fields for which values were chosen."""
+    grids = kind.search_grids
     for name, values in chosen.items():
         searching = tuple(grid for grid in grids if name in grid)
         words = {value for value in values if isinstance(value, str)}
-        grids = tuple(grid for grid in searching if words & {*grid[name]}) or searching or grids
+        named = _with_a_word(searching, name, words) or _with_a_word(kind.on_request, name, words)
+        grids = named or searching or grids
     return grids
+
+
+def _with_a_word(grids: tuple[Grid, ...], name: str, words: set[str]) -> tuple[Grid, ...]:
+    return tuple(grid for grid in grids if words & {*grid.get(name, ())})
 
 
 def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
@@ -254,8 +260,8 @@ def _merit(result: RunResult) -> tuple[bool, float, float]:
     return result.best_epoch > 0, result.val_score, -result.val_loss
 
 
-def _measured(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
-    """The candidates with what their model measures on the data."""
+def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
+    """The configurations, of one model, with what it measures on the data: a pGNN the unit of its penalty."""
     measured = find_model(configs[0].model).measured
     if measured is None:
         return configs
@@ -275,7 +281,7 @@ def _draw(
 ) -> dict[RunConfig, int]:
     """Different configurations and the number of the space that each is from, drawn from all in turn."""
     drawn = [
-        _measured([config.with_values(seed=seed) for config in space.draw(count, seed)], graph, x)
+        with_measurements([config.with_values(seed=seed) for config in space.draw(count, seed)], graph, x)
         for space in spaces
     ]
     found: dict[RunConfig, int] = {}
