@@ -31,7 +31,7 @@ from plap.nn.linear import Features
 from plap.training import RunConfig, Trial
 from plap.training.loop import ProgressCallback
 
-_SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay")
+_SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay", "penalty", "gamma")
 
 
 class NodeEstimator(BaseEstimator):  # type: ignore[misc]
@@ -146,6 +146,10 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     ----------
     p, mu, K, lr, dropout, weight_decay : number, optional
         A value given here is kept; what is left open is searched (``tune="auto"``) or has its default.
+    penalty : str, optional
+        How edges are weighed by their length, such as "power", "mcp" or "huber" (:mod:`plap.penalties`).
+    gamma : number, optional
+        The parameter of every penalty but the power, in units of the median edge norm of the features.
     hidden : int
     tune : {"auto", None}
         Successive halving over the paper's grid, judged by labels set aside for validation.
@@ -210,9 +214,12 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         time_limit: float | str | None = "auto",
         metric: str | None = None,
         class_weight: ClassWeight = None,
+        penalty: str | None = None,
+        gamma: float | None = None,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
+        self.penalty, self.gamma = penalty, gamma
         self.hidden = hidden
         self.tune, self.budget, self.seeds = tune, budget, seeds
         self.validation = validation

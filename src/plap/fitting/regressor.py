@@ -27,7 +27,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    p, mu, K, lr, dropout, weight_decay, hidden, tune, budget, seeds, validation :
+    p, mu, K, lr, dropout, weight_decay, penalty, gamma, hidden, tune, budget, seeds, validation :
         As for :class:`plap.PGNNClassifier`.
     metric : {"r2", "mae", "rmse"}, optional
         What the search and early stopping go by; R² by default.
@@ -79,9 +79,12 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         time_limit: float | str | None = "auto",
         metric: str | None = None,
         loss: Loss = "huber",
+        penalty: str | None = None,
+        gamma: float | None = None,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
+        self.penalty, self.gamma = penalty, gamma
         self.hidden = hidden
         self.tune, self.budget, self.seeds = tune, budget, seeds
         self.validation = validation

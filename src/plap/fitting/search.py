@@ -28,6 +28,7 @@ from plap.training import (
 from plap.training.deadline import Deadline, TimeLimit
 from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
+from plap.training.tuning import with_measurements
 
 Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a method whose training begins; returns what to tell its progress to."""
@@ -94,7 +95,9 @@ def fit_model(
     known: tuple[RunResult, ...] = ()
     interrupted = False
     memory = settings.memory_budget
-    if settings.search:
+    if not settings.search:
+        (config,) = with_measurements([config], graph, x)
+    else:
         found = tune(
             graph, x, y, split, space=_spaces(config, settings), seed=config.seed, budget=settings.budget,
             num_classes=num_classes, task=task, memory_budget=memory,
@@ -155,7 +158,8 @@ def _spaces(config: RunConfig, settings: FitSettings) -> list[SearchSpace]:
 
 
 def searched_values(config: RunConfig) -> dict[str, Any]:
-    """The fields that a search of this model may choose, by name."""
+    """The fields that a search of this model may choose, by name, without those that have no effect."""
     kind = find_model(config.model)
     names = dict.fromkeys(name for grid in (kind.search_grid, *kind.variants) for name in grid)
-    return {name: config.value(name) for name in names}
+    unused = () if kind.unused is None else kind.unused(config.parameters)
+    return {name: config.value(name) for name in names if name not in unused}

@@ -16,7 +16,7 @@ from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
-from plap.models import Grid, find_model
+from plap.models import Grid, ModelKind, find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import OF_TRAINING, RunConfig, unknown_field
@@ -74,7 +74,7 @@ class SearchSpace:
             if not tried:
                 raise InputError(f"the search space has no value for {name}")
         chosen = {name: tuple(tried) for name, tried in values.items()}
-        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind.search_grids, chosen))
+        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind, chosen))
         """The values of each field that varies."""
 
     def configs(self) -> list[RunConfig]:
@@ -85,18 +85,22 @@ class SearchSpace:
         """Draw ``count`` different configurations, or all if there are fewer.
 
         The values of the model's fields ``even_over`` (penalty and p of a pGNN) are drawn equally often, up
-        to one, as far as there are enough.
+        to one, as far as there are enough. What is drawn of one value does not depend on the others, so a
+        wider space tries what a narrower one would have tried, only less of it.
         """
-        configs = self.configs()
         even = find_model(self.base.model).even_fields
-        order = np.random.default_rng(seed).permutation(len(configs))
-        taken: dict[Any, int] = {}
-        ranked = []
-        for position, index in enumerate(order):
-            value = tuple(configs[index].value(name) for name in even)
-            ranked.append((taken.get(value, 0), position, index))
-            taken[value] = taken.get(value, 0) + 1
-        return [configs[index] for _, _, index in sorted(ranked)[:count]]
+        groups: dict[tuple[Any, ...], list[RunConfig]] = {}
+        for config in self.configs():
+            groups.setdefault(tuple(config.value(name) for name in even), []).append(config)
+        turns = itertools.zip_longest(*(_shuffled(group, seed, key) for key, group in groups.items()))
+        drawn = (config for turn in turns for config in turn if config is not None)
+        return list(itertools.islice(drawn, count))
+
+
+def _shuffled(configs: Sequence[RunConfig], seed: int, key: tuple[Any, ...]) -> list[RunConfig]:
+    """The same in an order that depends on the seed and on what they have in common, ``key``, alone."""
+    order = np.random.default_rng([seed, *repr(key).encode()]).permutation(len(configs))
+    return [configs[index] for index in order]
 
 
 def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]:
@@ -119,13 +123,19 @@ def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]
     return [SearchSpace(base, **{**variant, **values}) for variant in variants]
 
 
-def _about(grids: tuple[Grid, ...], chosen: Grid) -> tuple[Grid, ...]:
+def _about(kind: ModelKind[Any], chosen: Grid) -> tuple[Grid, ...]:
     """The grids that search the fields for which values were chosen."""
+    grids = kind.search_grids
     for name, values in chosen.items():
         searching = tuple(grid for grid in grids if name in grid)
         words = {value for value in values if isinstance(value, str)}
-        grids = tuple(grid for grid in searching if words & {*grid[name]}) or searching or grids
+        named = _with_a_word(searching, name, words) or _with_a_word(kind.on_request, name, words)
+        grids = named or searching or grids
     return grids
+
+
+def _with_a_word(grids: tuple[Grid, ...], name: str, words: set[str]) -> tuple[Grid, ...]:
+    return tuple(grid for grid in grids if words & {*grid.get(name, ())})
 
 
 def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
@@ -317,8 +327,8 @@ def _merit(result: RunResult) -> tuple[bool, float, float]:
     return result.best_epoch > 0, result.val_score, -result.val_loss
 
 
-def _measured(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
-    """The candidates with what their model measures on the data."""
+def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
+    """The configurations, of one model, with what it measures on the data: a pGNN the unit of its penalty."""
     measured = find_model(configs[0].model).measured
     if measured is None:
         return configs
@@ -346,7 +356,7 @@ def _draw(
         if hurried:
             configs = [config for config in configs if config.lr >= _HURRIED_LR] or configs
             configs = [space.base, *configs][:count]
-        drawn.append(_measured([config.with_values(seed=seed) for config in configs], graph, x))
+        drawn.append(with_measurements([config.with_values(seed=seed) for config in configs], graph, x))
     found: dict[RunConfig, int] = {}
     for turn in itertools.zip_longest(*drawn):
         for number, config in enumerate(turn):
