@@ -99,6 +99,9 @@ class ModelKind(Generic[P]):
     """(module) → whether its edge weights are 0 where it does not believe an edge."""
     pair_states: Callable[[Any, Features, Graph], PairStates] | None = None
     """(module, x, graph) → what edge trust is judged by."""
+    exportable: bool = False
+    """Whether :func:`plap.fitting.export.export_model` can trace the module: all that it asks of a graph goes
+    through :class:`plap.nn.PLaplacianConv`."""
 
     def label_of(self, parameters: P) -> str:
         """What a table calls the model.

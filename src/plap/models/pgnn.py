@@ -225,4 +225,5 @@ PGNN_MODEL = ModelKind(
     embeddings=_embeddings,
     leaves_edges_out=lambda module: not module.conv.penalty.convex,
     pair_states=_pair_states,
+    exportable=True,
 )

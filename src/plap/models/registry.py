@@ -93,7 +93,7 @@ def model_of(module: torch.nn.Module) -> ModelKind[Any] | None:
 
 def models_with(hook: str) -> str:
     """Titles of the models that have something optional, such as ``edge_weights``, in a sentence."""
-    titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook) is not None]
+    titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook)]
     return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
 
 

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
+from torch_geometric.nn import MessagePassing
 
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels.backend import Backend
 from plap.memory import MemoryBudget, parse_budget
+from plap.nn.edge_mask import masked_graph
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import Features
 from plap.penalties import Penalty, Power
@@ -25,7 +27,7 @@ _DEFAULT_P = 1.5
 AggregationWeights = tuple[Tensor, Tensor]
 
 
-class PLaplacianConv(torch.nn.Module):
+class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type annotations for mypy
     r"""p-Laplacian message passing, then a linear map.
 
     From `"p-Laplacian Based Graph Neural Networks" <https://proceedings.mlr.press/v162/fu22e.html>`_
@@ -66,6 +68,10 @@ class PLaplacianConv(torch.nn.Module):
 
     Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
 
+    The layer is one of PyG's ``MessagePassing`` layers so that ``torch_geometric.explain.Explainer`` finds it
+    and sets its edge masks, which become edge weights (:func:`plap.nn.edge_mask.masked_graph`). It does not
+    use their ``propagate`` and ``message``.
+
     Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
     :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
 
@@ -102,7 +108,7 @@ class PLaplacianConv(torch.nn.Module):
         backend: str | Backend = "auto",
         memory_budget: MemoryBudget = None,
     ) -> None:
-        super().__init__()
+        super().__init__(aggr=None)
         if penalty is not None and p is not None:
             raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
         p = _DEFAULT_P if p is None else p
@@ -202,6 +208,9 @@ class PLaplacianConv(torch.nn.Module):
         x = _dense(x)
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
         penalty, mu = self.at_scale_of(x, graph)
+        if self.explain:
+            mask = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
+            graph = masked_graph(graph, edge_index, mask)
 
         def steps(K: int) -> Tensor:
             return propagate(
