@@ -12,7 +12,7 @@ from plap.kernels.backend import Capabilities, Variant
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape, Way, choose, held, kept, sparsest
 from plap.kernels.fused import operator
 from plap.kernels.fused.layout import padded
-from plap.kernels.fused.penalty_code import POWER, key_of, refusal
+from plap.kernels.penalty_code import NUMBERS, POWER, key_of, refusal
 from plap.penalties import Penalty, Power
 
 _NO_FUNCTIONAL_GRADIENT = (
@@ -76,7 +76,7 @@ class Fused:
 
     def refuses(self, penalty: Penalty) -> str | None:
         """Refuses a penalty whose functions cannot be translated for Numba."""
-        reason: str | None = refusal(type(penalty), tuple(penalty.constants.items()))
+        reason: str | None = refusal(type(penalty), tuple(penalty.constants.items()), NUMBERS.name)
         return reason
 
     def ways(self, shape: Shape, *, training: bool) -> list[Way]:
