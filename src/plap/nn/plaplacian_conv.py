@@ -36,6 +36,11 @@ class PLaplacianConv(torch.nn.Module):
         F^{(k+1)} = \alpha^{(k)} D^{-1/2} M^{(k)} D^{-1/2} F^{(k)} + \beta^{(k)} X, \quad
         X' = F^{(K)} \Theta + b
 
+    Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
+
+    Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
+    :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
+
     Parameters
     ----------
     in_channels, out_channels : int
@@ -63,11 +68,6 @@ class PLaplacianConv(torch.nn.Module):
         ``penalty``, γ = softplus(·), with the rest.
     omega, eps, backend, memory_budget :
         As in :func:`plap.propagate`.
-
-    Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
-
-    Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
-    :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
 
     Examples
     --------
