@@ -64,7 +64,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "gallery_order.position",
     "backreferences_dir": "gallery/backreferences",
     "doc_module": ("plap",),
-    "reset_modules": ("matplotlib",),
+    "reset_modules": ("matplotlib", "gallery_style.apply"),
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
     "abort_on_example_error": True,

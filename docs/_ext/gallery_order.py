@@ -12,7 +12,7 @@ ORDER = [
     "denoising_a_signal.py",
     "total_variation_of_an_image.py",
     "clustering_moons.py",
-    "learned_weights_and_filters.py",
+    "what_p_mu_and_k_do.py",
 ]
 
 
