@@ -26,9 +26,8 @@ helped = torch.where(split.test & found.helped, found.gain, -1.0)
 node = int(helped.argmax())
 print(f"{int((split.test & found.helped).sum())} test nodes are right only because of their neighbours,")
 print(f"{int((split.test & found.harmed).sum())} are wrong only because of them.")
-print(
-    f"Node {node}: probability of its class {found.without_edges[node]:.2f} alone, {found.with_edges[node]:.2f} with neighbours"
-)
+alone, together = found.without_edges[node], found.with_edges[node]
+print(f"Node {node}: probability of its class {alone:.2f} alone, {together:.2f} with neighbours")
 
 # %%
 # How much each of its neighbours counted (the weights of the last step, mean over the members), and
@@ -74,7 +73,7 @@ for row, k in enumerate(neighbours.flip(0).tolist()):
     share = counted[len(counted) - 1 - row]
     right.text(share + 0.005, row, f"{predicted_same[k]:.0%}", va="center")
 right.set(
-    xlabel="share in the last step", title=f"who counted, and how surely it is of {node}'s class, alone"
+    xlabel="share in the last step", title="who counted (and, alone, how sure of the class)"
 )
 right.grid(visible=False)
 plt.show()
