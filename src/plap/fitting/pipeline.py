@@ -71,7 +71,7 @@ def fit(
         :func:`plap.training.pieces.join_ranks`.
     checkpoints : path, optional
         With ``settings.pieces``: the folder for checkpoints. They stay there until the caller, who has saved
-        the result, removes them by :func:`plap.fitting.pieces.remove_checkpoints`.
+        the result, removes them by ``plap.fitting.pieces.remove_checkpoints``.
     **options :
         Fields of :class:`FitSettings`, in place of ``settings``.
 

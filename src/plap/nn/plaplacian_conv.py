@@ -38,6 +38,15 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         F^{(k+1)} = \alpha^{(k)} D^{-1/2} M^{(k)} D^{-1/2} F^{(k)} + \beta^{(k)} X, \quad
         X' = F^{(K)} \Theta + b
 
+    Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
+
+    The layer is one of PyG's ``MessagePassing`` layers so that ``torch_geometric.explain.Explainer`` finds it
+    and sets its edge masks, which become edge weights (:func:`plap.nn.edge_mask.masked_graph`). It does not
+    use their ``propagate`` and ``message``.
+
+    Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
+    :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
+
     Parameters
     ----------
     in_channels, out_channels : int
@@ -65,15 +74,6 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         ``penalty``, γ = softplus(·), with the rest.
     omega, eps, backend, memory_budget :
         As in :func:`plap.propagate`.
-
-    Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
-
-    The layer is one of PyG's ``MessagePassing`` layers so that ``torch_geometric.explain.Explainer`` finds it
-    and sets its edge masks, which become edge weights (:func:`plap.nn.edge_mask.masked_graph`). It does not
-    use their ``propagate`` and ``message``.
-
-    Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
-    :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
 
     Examples
     --------

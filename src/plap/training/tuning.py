@@ -217,7 +217,7 @@ def tune(
     graph, x, y, split :
         As for :func:`plap.training.train_runs`, with one split.
     space : SearchSpace, or a sequence of them, optional
-        By default the search grid of pGNN, see :mod:`plap.models.pgnn`. :func:`architectures` has those of a
+        By default the search grid of pGNN, see ``plap.models.pgnn``. :func:`architectures` has those of a
         model with variants.
     seed : int
         Random seed for the draw and for training.
