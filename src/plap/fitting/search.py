@@ -25,9 +25,9 @@ from plap.training import (
     train_ensemble,
     tune,
 )
-from plap.training.deadline import Deadline, TimeLimit
 from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
+from plap.training.stopping import Deadline, TimeLimit
 from plap.training.tuning import with_measurements
 
 Announce = Callable[[str], ProgressCallback | None]

@@ -13,8 +13,8 @@ from plap.graph import Graph
 from plap.models import find_model, models_with
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
-from plap.training.deadline import Deadline, parse_duration
 from plap.training.pieces.evaluation import EvaluateOn
+from plap.training.stopping import Deadline, parse_duration
 
 MODEL = "pgnn"
 """The model that a fit is for; see :mod:`plap.models`."""

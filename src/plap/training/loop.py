@@ -22,10 +22,9 @@ from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch, not_begun
 from plap.training.config import RunConfig
-from plap.training.deadline import Deadline, TimeLimit
 from plap.training.inputs import make_inputs
 from plap.training.results import Progress, RunResult
-from plap.training.stopping import Interrupts
+from plap.training.stopping import Deadline, Interrupts, TimeLimit
 
 ProgressCallback = Callable[[Progress], None]
 Finished = Callable[[int, RunResult], None]

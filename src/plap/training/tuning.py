@@ -20,9 +20,9 @@ from plap.models import Grid, ModelKind, find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import OF_TRAINING, RunConfig, unknown_field
-from plap.training.deadline import Deadline, TimeLimit
 from plap.training.loop import ProgressCallback, train_runs
 from plap.training.results import Progress, RunResult
+from plap.training.stopping import Deadline, TimeLimit
 
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""

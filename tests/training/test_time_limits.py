@@ -13,7 +13,7 @@ from plap.data import csbm, split
 from plap.errors import InputError
 from plap.training import RunConfig, SearchSpace, train_ensemble, train_runs, tune
 from plap.training.batch import Batch
-from plap.training.deadline import Deadline, parse_duration
+from plap.training.stopping import Deadline, parse_duration
 
 DATA = csbm(phi=-0.75, n=200, f=10, d=6.0, seed=1)
 SPLIT = split(DATA, seed=1)
