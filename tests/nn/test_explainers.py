@@ -27,10 +27,10 @@ def with_mask(module: torch.nn.Module, x: Tensor, mask: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("options", SETTINGS, ids=repr)
-@pytest.mark.parametrize("relative", [False, True])
-def test_masks_go_from_no_edges_to_all_edges(options: dict[str, object], relative: bool) -> None:
+@pytest.mark.parametrize("unit", [1.0, "auto"])
+def test_masks_go_from_no_edges_to_all_edges(options: dict[str, object], unit: float | str) -> None:
     x = problems.features(6, 4, seed=1)
-    conv = PLaplacianConv(4, 2, mu=0.1, K=3, relative=relative, **options).double()
+    conv = PLaplacianConv(4, 2, mu=0.1, K=3, unit=unit, **options).double()
     whole, alone = conv(x, STAR), conv.lin(x)
     torch.testing.assert_close(with_mask(conv, x, torch.ones(8).double()), whole)
     torch.testing.assert_close(with_mask(conv, x, torch.zeros(8).double()), alone, rtol=0, atol=1e-4)

@@ -89,7 +89,7 @@ class GraphData:
     """int64 [N]: which of several disjoint graphs a node belongs to (PPI); None: there is only one."""
     provenance: Provenance = field(default_factory=lambda: Provenance("unknown"))
     columns: NodeColumns | None = None
-    """The raw columns that ``x`` is made of, where it is; see :mod:`plap.data.tables.node_columns`."""
+    """The raw columns that ``x`` is made of, where it is; see ``plap.data.tables.node_columns``."""
 
     relations: Relations | None = None
     """Which relation each edge is of, where there are several."""

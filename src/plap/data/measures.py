@@ -156,7 +156,7 @@ def gradient_norms(x: Tensor, graph: Graph) -> NDArray[np.float64]:
     r"""Return ‖∇f(i)‖ of every node, float64 [N], for f given by the rows of dense or CSR ``x`` [N, F].
 
     .. math::
-        \|\nabla f(i)\|^2 = \sum_j \Big\| \sqrt{W_{ij}/D_j}\, f(j) - \sqrt{W_{ij}/D_i}\, f(i) \Big\|^2
+        \|\nabla f(i)\|^2 = \sum_j \Bigl\| \sqrt{W_{ij}/D_j}\, f(j) - \sqrt{W_{ij}/D_i}\, f(i) \Bigr\|^2
         = (W s)_i + D_i s_i - 2\, g_i \cdot (W g)_i, \qquad g_i = f(i)/\sqrt{D_i},\; s_i = \|g_i\|^2
 
     The last form needs no array of edges × features, and no dense one of sparse features. What is left of

@@ -231,7 +231,7 @@ class Metric:
     defined: Callable[[Tensor, Tensor], bool] = lambda labels, probabilities: True
     """Whether it has a value for these labels and probabilities."""
     weighted: WeightedMetric | None = None
-    """The same for many runs or samples at once, see :mod:`plap.data.weighted_metrics`. Without it the metric
+    """The same for many runs or samples at once, see ``plap.data.weighted_metrics``. Without it the metric
     has no interval, and training that stops by it calls ``function`` for each run."""
     higher_is_better: bool = True
     share: bool = True

@@ -126,7 +126,7 @@ def reproduce(
         A name that ``plap reproduce --list`` shows, or a TOML file that defines a table.
     out : path, optional
         Folder in which all runs are stored (``runs.sqlite``), created if it does not exist; by default
-        they are kept in memory. The report is written by :meth:`Outcome.write`.
+        they are kept in memory. The report is written by ``Outcome.write``.
     only : str or sequence of str
         ``"dataset=NAME,model=NAME"``: only these columns and rows.
     runs : int, optional

@@ -96,10 +96,10 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
 
 def _one_answer(comparison: Comparison) -> str:
     """What must be said first where every node gets the same prediction."""
-    said = comparison.task.decode(comparison.model.probabilities).unique(dim=0)
-    if said.shape[0] > 1:
+    said = comparison.task.decode(comparison.model.probabilities)
+    if not bool((said == said[0]).all()):
         return ""
-    (answer,) = comparison.task.words(said)
+    (answer,) = comparison.task.words(said[:1])
     return f"Every node is predicted to be {answer!r}: the model tells no nodes apart. "
 
 

@@ -23,9 +23,9 @@ class RiskBound:
     """Both sides of the inequality, as means over the nodes."""
 
     risk: float
-    """Mean |y_i − ỹ_i|: what the theorem bounds."""
+    """Mean of ``|y_i − ỹ_i|``: what the theorem bounds."""
     features: float
-    """Mean of β_i |y_i − σ(X_i)|: the risk of the features alone."""
+    """Mean of ``β_i |y_i − σ(X_i)|``: the risk of the features alone."""
     diffusion: float
     """The term of p-Laplacian diffusion."""
     noise: float

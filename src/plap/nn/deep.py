@@ -39,6 +39,8 @@ class DeepPGNN(torch.nn.Module):
     norm=None``) and, with p = 2, K = 1 and a small μ, a stack of graph convolutions without self-loops.
     :meth:`for_ppi`, :meth:`for_arxiv` and :meth:`for_arxiv_residual` make the models of the appendix.
 
+    Shapes: x [N, in], dense or sparse (torch CSR or COO, or SciPy); result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
@@ -69,8 +71,6 @@ class DeepPGNN(torch.nn.Module):
     ----------
     hops : int
         How many edges away a node can be and still matter: the steps of all layers together.
-
-    Shapes: x [N, in], dense or sparse (torch CSR or COO, or SciPy); result [N, out].
 
     Examples
     --------

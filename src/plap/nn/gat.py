@@ -42,6 +42,8 @@ class GAT(torch.nn.Module):
     does not use them. On the CPU the sum over neighbours is one sparse product per head, which needs no array
     of size edges × channels and cannot be differentiated twice.
 
+    Shapes: x [N, in], dense or sparse (multiplied as sparse, dropout included); result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
@@ -49,8 +51,6 @@ class GAT(torch.nn.Module):
     dropout : float
         Share of the features, of the hidden units and of the attention coefficients of both layers that is
         dropped in training.
-
-    Shapes: x [N, in], dense or sparse (multiplied as sparse, dropout included); result [N, out].
 
     Examples
     --------
@@ -95,6 +95,8 @@ class GAT(torch.nn.Module):
 class DeepGAT(torch.nn.Module):
     """PyG's GAT of several layers, with ELU and dropout between them, which the paper uses on PPI.
 
+    Shapes: x [N, in], dense; result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
@@ -102,8 +104,6 @@ class DeepGAT(torch.nn.Module):
     num_layers, heads : int
     dropout : float
         Share of the hidden units, and of the attention coefficients, that is dropped in training.
-
-    Shapes: x [N, in], dense; result [N, out].
 
     Examples
     --------

@@ -27,6 +27,8 @@ class GCNPlusPGNN(torch.nn.Module):
     row sums plus 1: PyG's ``GCNConv`` with these edge weights. A is not symmetric. The gradient flows
     through it. A self-loop kept in the graph has weight 1 here, like that of every other node.
 
+    Shapes: x [N, in], dense or sparse; result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
@@ -34,8 +36,6 @@ class GCNPlusPGNN(torch.nn.Module):
         As in :class:`plap.nn.PLaplacianConv`.
     dropout : float
         Share of the hidden units, before the p-Laplacian layer and after it, that is dropped in training.
-
-    Shapes: x [N, in], dense or sparse; result [N, out].
 
     Examples
     --------
@@ -77,6 +77,8 @@ class JKNetPlusPGNN(torch.nn.Module):
     Linear, ReLU, dropout, then twice a p-Laplacian layer with ReLU and dropout; the LSTM's attention to the
     two, steps of APPNP and the last linear map are those of :class:`plap.nn.baselines.JKNet`.
 
+    Shapes: x [N, in], dense or sparse; result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
@@ -87,8 +89,6 @@ class JKNetPlusPGNN(torch.nn.Module):
     dropout : float
         Share of the hidden units, before the first p-Laplacian layer and after each, that is dropped in
         training.
-
-    Shapes: x [N, in], dense or sparse; result [N, out].
 
     Examples
     --------

@@ -46,6 +46,8 @@ class JKNet(OnAdjacency):
 
     ReLU and dropout after each layer; then K steps of APPNP and a linear map to the classes.
 
+    Shapes: x [N, in], dense or sparse; result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
@@ -54,8 +56,6 @@ class JKNet(OnAdjacency):
         Teleport probability; 1 disables the steps of APPNP.
     dropout : float
         Share of the hidden units of each layer that is dropped in training.
-
-    Shapes: x [N, in], dense or sparse; result [N, out].
 
     Examples
     --------

@@ -23,6 +23,8 @@ class PGNN(torch.nn.Module):
 
     The result is the logits Z, as with PyG's models: train with ``torch.nn.functional.cross_entropy``.
 
+    Shapes: x [N, in], dense or sparse (torch CSR or COO, or SciPy; multiplied as sparse); result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
@@ -30,8 +32,6 @@ class PGNN(torch.nn.Module):
         As in :class:`PLaplacianConv`.
     dropout : float
         Share of the hidden units that is dropped in training.
-
-    Shapes: x [N, in], dense or sparse (torch CSR or COO, or SciPy; multiplied as sparse); result [N, out].
 
     Examples
     --------

@@ -27,10 +27,12 @@ class RUNG(torch.nn.Module):
         F^{(0)} = \mathrm{MLP}(X), \quad
         F_i^{(k+1)} = \frac{\sum_j W_{ij} \psi_{ij} F_j^{(k)} / \sqrt{D_i D_j} + 2\mu F_i^{(0)}}
                            {\sum_j W_{ij} \psi_{ij} / D_i + 2\mu}, \quad
-        \psi_{ij} = \Big(\frac{1}{y_{ij}} - \frac{1}{\gamma}\Big)_+
+        \psi_{ij} = \Bigl(\frac{1}{y_{ij}} - \frac{1}{\gamma}\Bigr)_+
 
     with the edge norms y of F(k), and ψ a constant in the backward pass. The published code adds self-loops,
     whose weights would be infinite; here only the edges of the graph count.
+
+    Shapes: x [N, in], dense or sparse; result [N, out].
 
     Parameters
     ----------
@@ -41,8 +43,6 @@ class RUNG(torch.nn.Module):
         The published λ is 2μ: its default λ̂ = 1 / (1 + λ) = 0.9 is μ = 0.056.
     K : int
     dropout : float
-
-    Shapes: x [N, in], dense or sparse; result [N, out].
 
     Examples
     --------
@@ -71,15 +71,15 @@ class RUNG(torch.nn.Module):
 class ElasticGNN(torch.nn.Module):
     """Elastic GNN of Liu et al. (ICML 2021): elastic message passing of an MLP's logits.
 
+    Shapes: x [N, in], dense or sparse; result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
     lambda1, lambda2 : float
-        Weights of the ℓ21 norm of the gradient and of its square, see :func:`elastic_message_passing`.
+        Weights of the ℓ21 norm of the gradient and of its square, see ``elastic_message_passing``.
     K : int
     dropout : float
-
-    Shapes: x [N, in], dense or sparse; result [N, out].
 
     Examples
     --------
@@ -155,14 +155,14 @@ def _incidence(graph: Graph) -> tuple[Tensor, Tensor]:
 class GCNJaccard(OnAdjacency):
     """GCN on the edges whose ends have features in common (Wu et al., IJCAI 2019).
 
+    Shapes: x [N, in], dense or sparse; result [N, out].
+
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
     threshold : float
         An edge is kept if the Jaccard index of its ends' features (those that are not 0) is greater.
     dropout : float
-
-    Shapes: x [N, in], dense or sparse; result [N, out].
 
     Examples
     --------

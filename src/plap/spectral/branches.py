@@ -71,7 +71,7 @@ class Branches:
 def eigenpair_branches(graph: Graph, p: float) -> Branches:
     """Follow every eigenpair of Δ_2 to a p-eigenpair, as far as it goes.
 
-    Newton's method (:func:`plap.spectral.newton.refine`) takes each pair from p = 2 in steps of 0.05, halved
+    Newton's method (``plap.spectral.newton.refine``) takes each pair from p = 2 in steps of 0.05, halved
     where it fails or leaves the branch. Of a multiple eigenvalue only some directions continue; as many
     independent ones as its multiplicity are looked for, as extremes of the quotient among its vectors.
     Branches can fold or merge, so not all of them arrive, and the result says which did. It is a best effort:

@@ -20,19 +20,19 @@ class OrthogonalityDefect:
     """Theorem 5 says that φ_p(u) · φ_p(v) = 0 for different non-zero eigenvalues; here is what it is."""
 
     cosines: Array
-    """|cos| between φ_p(u) and φ_p(v), shape [found, found], in the order of ``Branches.found``."""
+    """Absolute cosine between φ_p(u) and φ_p(v), shape [found, found], in the order of ``Branches.found``."""
     largest: float
     """The largest of them over pairs of different non-zero eigenvalues, 0 if there is no such pair."""
     with_constant: float
-    """The largest |cos| between D^1/2 1 and φ_p(u) for a non-zero eigenvalue: 0 but for rounding, for the
-    components of Δ_p u, weighted by D^1/2, sum to 0."""
+    """The largest absolute cosine between D^1/2 1 and φ_p(u) for a non-zero eigenvalue: 0 but for rounding,
+    because the components of Δ_p u, weighted by D^1/2, sum to 0."""
 
 
 def orthogonality_defect(graph: Graph, branches: Branches) -> OrthogonalityDefect:
     """Measure Theorem 5 on the pairs that :func:`plap.spectral.eigenpair_branches` found.
 
-    The theorem holds to first order only: the defect grows as |p − 2|, and faster between eigenvalues that
-    are close to each other.
+    The theorem holds to first order only: the defect grows as ``|p − 2|``, and faster between eigenvalues
+    that are close to each other.
 
     Examples
     --------

@@ -78,7 +78,7 @@ def load_tables(
         Columns ``id`` (``node``, ``node_id``), optionally ``label`` (``class``; empty: unknown) or, for
         several labels per node, ``label:a``, ``label:b`` and so on of 0 and 1, and optionally a split
         (``split`` of train, val and test, or masks such as ``train_mask``). The remaining columns become
-        features: numbers, categories, dates, text, vectors; see :mod:`plap.data.columns`. Nodes without
+        features: numbers, categories, dates, text, vectors; see ``plap.data.columns``. Nodes without
         edges stay. Without this table the nodes are what the edges name, in ascending order.
     options : TableOptions, optional
         Which column is what, and how its cells are read. ``TableOptions(raw_features=True)`` takes the
@@ -95,7 +95,7 @@ def load_tables(
     GraphData
         Ids may be any text or integers; ``node_ids`` has them unless they are 0..N-1 in this order. A
         graph without features gets structural ones, see
-        :func:`plap.data.tables.assembly.structural_features`.
+        ``plap.data.tables.assembly.structural_features``.
 
     Examples
     --------

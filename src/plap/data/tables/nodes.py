@@ -41,7 +41,7 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     The id is in the column ``id`` (or ``node``, ``node_id``), the label in ``label`` (or ``class``,
     ``target``); of several the first named here. Where a node may have several labels, each has a column of
     0 and 1 of its own, ``label:sports`` (all empty: unknown). The remaining columns become features, see
-    :mod:`plap.data.columns`; with ``options.raw_features`` the numeric ones, or one column of vectors, are
+    ``plap.data.columns``; with ``options.raw_features`` the numeric ones, or one column of vectors, are
     taken as they are, and a column of which most cells are text is left out with a note. A class that only
     one node has is refused, unless ``lone_classes`` says that others may have it elsewhere. Whether labels
     are classes or numbers, ``options.task`` says; by default :func:`plap.data.labels.looks_numeric_target`.

@@ -1,0 +1,98 @@
+"""How ``make docs`` builds the site; it needs no network, and every warning ends it."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from pathlib import Path
+
+import matplotlib
+from sphinx.application import Sphinx
+
+import plap
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
+
+project = "plap"
+author = "the plap developers"
+project_copyright = author
+version = release = plap.__version__
+
+extensions = [
+    "mathml",
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["_build", "gallery/**/*.ipynb", "gallery/**/*.py"]
+suppress_warnings = ["ref.python"]  # two attributes of the same name, as a word in a type
+templates_path = ["_templates"]
+nitpicky = True
+nitpick_ignore_regex = [("py:(class|data|obj|exc)", ".*")]  # types in docstrings are words: "float or Tensor"
+
+html_theme = "furo"
+html_title = f"plap {version}"
+html_static_path = ["_static"]
+html_css_files = ["plap.css"]
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sphinx = False
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_inline"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "within_subsection_order": "gallery_order.position",
+    "backreferences_dir": "gallery/backreferences",
+    "doc_module": ("plap",),
+    "reset_modules": ("matplotlib", "gallery_style.apply"),
+    "image_scrapers": ("matplotlib",),
+    "matplotlib_animations": False,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 0,
+    "plot_gallery": "True",
+}
+
+matplotlib.use("agg")
+warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+
+
+def point_into_the_site(app: Sphinx, document: str, text: list[str]) -> None:
+    """Let links to files at the root of the repository lead to their pages."""
+    for file, page in {"CONTRIBUTING": "contributing", "CHANGELOG": "changelog", "README": "index"}.items():
+        text[0] = re.sub(rf"\]\((\.\./)+{file}\.md", f"](/{page}.md", text[0])
+
+
+def skip_inherited_requests(
+    app: Sphinx, what: str, name: str, member: object, skip: bool, options: object
+) -> bool | None:
+    """Leave out ``set_fit_request`` and its kin, which scikit-learn adds to every estimator."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def setup(app: Sphinx) -> None:
+    """Register what this file defines."""
+    app.connect("autodoc-skip-member", skip_inherited_requests)
+    app.connect("source-read", point_into_the_site)
