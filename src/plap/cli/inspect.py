@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.inspect_model import inspect_model, is_model
+from plap.cli.inspect_model import explain_prediction, inspect_model, is_model
 from plap.cli.shared import (
     BadRowsOption,
     CategoricalOption,
@@ -68,17 +68,28 @@ def inspect(
     nodes_out: Annotated[
         Path | None, typer.Option(help="With OUT: file for what the neighbours do to each node.")
     ] = None,
+    node: Annotated[
+        str | None, typer.Option(help="With OUT: say how the prediction for the node of this id came about.")
+    ] = None,
 ) -> None:
     """Describe a graph and say whether its edges can help; or what a fitted model learned about them."""
     if png is not None:
         check_writable(png, "--png")
+    if is_model(Path(graph)) and node is not None:
+        explain_prediction(Path(graph), node, of, nodes=nodes, root=root, as_json=as_json)
+        return
     if is_model(Path(graph)):
         inspect_model(
             Path(graph), of, nodes=nodes, root=root, as_json=as_json, png=png, edges_out=edges_out,
             nodes_out=nodes_out,
         )  # fmt: skip
         return
-    for flag, value in (("--graph", of), ("--edges-out", edges_out), ("--nodes-out", nodes_out)):
+    for flag, value in (
+        ("--graph", of),
+        ("--edges-out", edges_out),
+        ("--nodes-out", nodes_out),
+        ("--node", node),
+    ):
         if value is not None:
             raise InputError(f"{flag} goes with a folder that plap fit wrote, and {graph} is none")
     tables = TableOptions(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,12 @@ from plap.data.resolve import open_graph
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_metrics, load_model
+from plap.fitting.node_stories import Storyteller
 from plap.fitting.prediction import as_fitted
 from plap.insight import load_members
 from plap.insight.learned import Learned, what_was_learned
 from plap.models import find_model
-from plap.reporting.terminal import show_learned
+from plap.reporting.terminal import show_learned, show_story
 from plap.training import RunConfig
 
 _SHOWN = ("model", "p", "penalty", "gamma", "unit", "mu", "K", "hidden")
@@ -68,6 +70,19 @@ def inspect_model(
         print(json.dumps(_facts(file, data) | learned.summary() | {"least_trusted": doubted}, indent=2))
     else:
         show_learned(learned, _facts(file, data))
+
+
+def explain_prediction(
+    out: Path, node: str, graph: str | None, *, nodes: Path | None, root: Path | None, as_json: bool
+) -> None:
+    """Say how the prediction for a node came about."""
+    file = load_model(out)
+    data = open_fitted(out, file, graph, nodes=nodes, root=root)
+    story = Storyteller.of_model(file, data).story_of(node)
+    if as_json:
+        print(json.dumps(asdict(story), indent=2, ensure_ascii=False))
+    else:
+        show_story(story, share=not file.task.numeric)
 
 
 def check_table(path: Path, flag: str) -> None:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from plap.data.dataset import GraphData
 from plap.fitting.comparison import Comparison
+from plap.fitting.node_stories import Storyteller, check_explainable, hops_of, is_explainable
 from plap.insight.embeddings import node_embeddings, tsne
 from plap.insight.members import members_of
-from plap.insight.node_explanation import NodeExplanation, explain_node, feature_means
 from plap.models import find_model
 from plap.parts.subgraph import halo_size, with_halo
-from plap.reporting.node_sections import FeaturePart, MapNode, NeighbourPart, NodeSections, NodeStory
-from plap.reporting.number_text import number, shortened, shown
-from plap.sparse import select_rows
-from plap.training.pieces.steps import halo_of
+from plap.reporting.node_sections import MapNode, NodeSections
 
-_FEATURES, _NEIGHBOURS = 8, 12
-"""Rows of an explanation."""
 _STEPS = 400
 """Of t-SNE, which takes between one and two seconds for 400 nodes."""
 _MAP_SIZE = 6_000_000
@@ -63,14 +55,22 @@ def node_sections(comparison: Comparison, trust: Tensor | None) -> NodeSections:
         Of every edge, NaN where it was not judged.
     """
     task = comparison.task
-    if comparison.interrupted or not (task.one_class_per_node or task.numeric):
+    if comparison.interrupted or not is_explainable(comparison.fitted.config, task):
         return NodeSections()
-    if find_model(comparison.fitted.config.model).pair_states is None:
-        return NodeSections()
-    teller = Teller(comparison, trust)
-    stories = [teller.story(node, why) for node, why in _telling_nodes(comparison, teller.effort)]
+    effort = _Effort.for_graph(comparison.data)
+    teller = storyteller(comparison, trust, effort.members)
+    stories = [teller.story(node, why) for node, why in _telling_nodes(comparison, effort)]
     sections = NodeSections([story for story in stories if story is not None], not task.numeric)
-    return sections if task.numeric else _with_map(sections, teller)
+    return sections if task.numeric else _with_map(sections, comparison, teller, effort)
+
+
+def storyteller(comparison: Comparison, trust: Tensor | None, members: int | None = None) -> Storyteller:
+    """What explains predictions of a fit, by the first ``members`` of the ensemble or by all."""
+    data, fitted, task = comparison.data, comparison.fitted, comparison.task
+    check_explainable(fitted.config, task)
+    asked = members_of(fitted.ensemble.runs, data.x.shape[1], task.num_outputs)[:members]
+    hops = hops_of(fitted.config, asked[0])
+    return Storyteller(asked, hops, data, task, comparison.model.probabilities, data.y, trust)
 
 
 def _telling_nodes(comparison: Comparison, effort: _Effort) -> list[tuple[int, str]]:
@@ -91,130 +91,18 @@ def _telling_nodes(comparison: Comparison, effort: _Effort) -> list[tuple[int, s
     return chosen + [(node, "held out, wrong and yet certain") for node in surest if node not in dict(chosen)]
 
 
-@dataclass(frozen=True, eq=False)
-class Teller:
-    """Takes predictions of one fit apart."""
-
-    comparison: Comparison
-    trust: Tensor | None
-
-    @cached_property
-    def effort(self) -> _Effort:
-        """How much is done for a graph of this size."""
-        return _Effort.for_graph(self.comparison.data)
-
-    @cached_property
-    def members(self) -> list[torch.nn.Module]:
-        """Those that are asked: all, or one where the graph is large."""
-        data, runs = self.comparison.data, self.comparison.fitted.ensemble.runs
-        every = members_of(runs, data.x.shape[1], self.comparison.task.num_outputs)
-        return [member.eval() for member in every[: self.effort.members]]
-
-    @cached_property
-    def hops(self) -> int:
-        """How far the model looks."""
-        halo = halo_of(self.comparison.fitted.config, self.members[0])
-        assert halo is not None  # every model with edge trust says how far it looks
-        return halo.hops
-
-    @cached_property
-    def _average(self) -> Tensor:
-        return feature_means(self.comparison.data.x)
-
-    @cached_property
-    def _decided(self) -> Tensor:
-        return self.comparison.task.decode(self.comparison.model.probabilities)
-
-    def story(self, node: int, why: str) -> NodeStory | None:
-        """How a node's prediction came about; None where it has too many neighbours to say."""
-        data, task, columns = self.comparison.data, self.comparison.task, self.comparison.data.columns
-        table = None if columns is None else columns.transform
-        groups = data.feature_names if table is None else table.groups
-        kind = 0 if task.numeric else int(self._decided[node])
-        found = explain_node(
-            self.members, data.x, data.graph, node, task, hops=self.hops, output=kind, average=self._average,
-            groups=groups,
-        )  # fmt: skip
-        if found is None:
-            return None
-        others = list(found.neighbours)[:_NEIGHBOURS]
-        return NodeStory(
-            node=str(data.node_ids[node]),
-            why=why,
-            predicted=self._words([node])[0],
-            kind=kind,
-            known=task.words(data.y[[node]])[0],
-            prediction=found.prediction,
-            without_edges=found.without_edges,
-            average_features=found.average_features,
-            features=self._features(found),
-            num_features=data.x.shape[1] if groups is None else len(set(groups)),
-            neighbours=[self._neighbour(found, other) for other in others],
-            num_neighbours=found.num_neighbours,
-            links=self._links(torch.tensor(others)),
-            hops=None if found.exact else found.hops,
-        )
-
-    def _words(self, nodes: list[int]) -> list[str]:
-        task = self.comparison.task
-        if task.numeric:
-            return [shown(value, share=False) for value in self._decided[nodes].tolist()]
-        return [str(word) for word in task.words(self._decided[nodes])]
-
-    def _neighbour(self, found: NodeExplanation, other: int) -> NeighbourPart:
-        return NeighbourPart(
-            str(self.comparison.data.node_ids[other]),
-            self._words([other])[0],
-            0 if self.comparison.task.numeric else int(self._decided[other]),
-            found.neighbours[other],
-            self._trust(found.node, other),
-        )
-
-    def _trust(self, node: int, other: int) -> float | None:
-        if self.trust is None:
-            return None
-        graph = self.comparison.data.graph
-        begin, end = int(graph.indptr[node]), int(graph.indptr[node + 1])
-        at = int(torch.searchsorted(graph.indices[begin:end].contiguous(), other))
-        value = float(self.trust[begin + at])
-        return None if math.isnan(value) else value
-
-    def _links(self, nodes: Tensor) -> list[tuple[int, int]]:
-        """Pairs of positions of nodes that have an edge."""
-        if nodes.shape[0] < 2:
-            return []
-        order = nodes.argsort()
-        inner = self.comparison.data.graph.subgraph(nodes)
-        pairs = order[inner.edge_index[:, inner.edges_once()]]
-        return [(int(i), int(j)) for i, j in pairs.t().tolist()]
-
-    def _features(self, found: NodeExplanation) -> list[FeaturePart]:
-        """The columns of the table, or the features, with the largest effect, and what the node has there."""
-        data = self.comparison.data
-        shown_ones = list(found.features.items())[:_FEATURES]
-        if data.columns is not None and data.columns.transform is not None:
-            cells: Mapping[str, object] = data.columns.frame.row(found.node, named=True)
-        else:
-            row = select_rows(data.x, torch.tensor([found.node])).to_dense()[0].tolist()
-            names = data.feature_names or [f"feature {k}" for k in range(len(row))]
-            cells = dict(zip(names, row, strict=True))
-        return [FeaturePart(name, _cell(cells.get(name)), without) for name, without in shown_ones]
-
-
-def _cell(value: object) -> str:
-    return "–" if value is None else shortened(number(value), 40)
-
-
-def _with_map(sections: NodeSections, teller: Teller) -> NodeSections:
+def _with_map(
+    sections: NodeSections, comparison: Comparison, teller: Storyteller, effort: _Effort
+) -> NodeSections:
     """With held-out nodes in the plane, by t-SNE of their embeddings; of many a random sample."""
-    comparison, data = teller.comparison, teller.comparison.data
+    data = comparison.data
     test = comparison.split.test.nonzero().squeeze(1)
     named = replace(sections, classes=data.class_names, held_out=test.shape[0])
     if test.shape[0] < _LEAST_MAPPED or find_model(comparison.fitted.config.model).embeddings is None:
         return named
     seed = comparison.settings.seed
     draws = torch.Generator().manual_seed(seed)
-    chosen = test[torch.randperm(test.shape[0], generator=draws)[: teller.effort.mapped]].sort().values
+    chosen = test[torch.randperm(test.shape[0], generator=draws)[: effort.mapped]].sort().values
     hops = teller.hops
     while hops > 1 and _ENTRY * halo_size(data.graph, chosen, hops) > _MAP_SIZE:
         hops -= 1

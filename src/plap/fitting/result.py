@@ -13,12 +13,11 @@ from torch import Tensor
 
 from plap.atomic_file import write_atomic
 from plap.data.dataset import features_digest
-from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison
 from plap.fitting.export import Export, export_model
-from plap.fitting.node_content import Teller, node_sections
+from plap.fitting.node_content import node_sections, storyteller
 from plap.fitting.page_content import judged_trust, page_content
 from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values
@@ -172,14 +171,4 @@ class FitResult(Comparison):
         ----------
         node : an id, as in ``data.node_ids``
         """
-        ids = list(self.data.node_ids)
-        try:
-            position = ids.index(node) if node in ids else list(map(str, ids)).index(str(node))
-        except ValueError:
-            raise InputError(f"{self.data.name} has no node {node!r}") from None
-        if not self.saved_model.task.one_class_per_node and not self.task.numeric:
-            raise InputError("predictions of several labels per node cannot be explained")
-        story = Teller(self, self.edge_trust).story(position, "")
-        if story is None:
-            raise InputError(f"the node {node!r} has too many neighbours to explain its prediction")
-        return story
+        return storyteller(self, self.edge_trust).story_of(node)

@@ -12,6 +12,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from plap.reporting.fit_content import FitReport, Score, interval_text
+from plap.reporting.node_sections import NodeSections, NodeStory
 from plap.reporting.number_text import number, shown
 
 if TYPE_CHECKING:
@@ -43,6 +44,33 @@ def text_table(
 def print_line(console: Console, text: str, *, style: str = "", wrap: bool = True) -> None:
     """A line of text; one that holds a path is not wrapped, so that it can be copied."""
     console.print(Text(text, style=style), soft_wrap=not wrap)
+
+
+def show_story(story: NodeStory, *, share: bool, console: Console | None = None) -> None:
+    """Print how the prediction for a node would change if something about it were different."""
+    console = console or make_console()
+    words = NodeSections(share=share)
+    known = "" if story.known is None else f", known: {story.known}"
+    title = f"{story.node}: {story.predicted}{known}"
+
+    def row(name: str, without: float, value: str = "", trust: str = "") -> tuple[str, ...]:
+        return name, words.shown(without), words.effect(story, without), value, trust
+
+    rows = [
+        ("as it is", words.shown(story.prediction), "", story.predicted, ""),
+        row("all its edges", story.without_edges),
+        row("all its own values", story.average_features),
+        *(row(f"edge to {n.name}", n.without, n.predicted, number(n.trust)) for n in story.neighbours),
+        *(row(part.name, part.without, part.value) for part in story.features),
+    ]
+    headings = ("if it were not for", "probability" if share else "prediction", "effect", "value", "trust")
+    console.print(text_table(headings, rows, title=title, left=("if it were not for", "value")))
+    cut = "" if story.hops is None else f" Nodes more than {story.hops} edges away were left out."
+    print_line(
+        console,
+        f"{len(story.neighbours)} of {story.num_neighbours} neighbours and {len(story.features)} of "
+        f"{story.num_features} values, the largest effects first. Trust: odds of an edge, 1 is chance.{cut}",
+    )
 
 
 def show_fit(report: FitReport, folder: Path, console: Console | None = None) -> None:

@@ -1,0 +1,182 @@
+"""How the predictions for single nodes came about, as their page and the terminal show it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from plap.data.dataset import GraphData
+from plap.data.tasks import Task
+from plap.errors import InputError
+from plap.fitting.artifacts import SavedModel
+from plap.fitting.prediction import predict_nodes
+from plap.insight.edge_trust import can_be_judged, edge_trust
+from plap.insight.members import load_members
+from plap.insight.node_explanation import NodeExplanation, explain_node, feature_means
+from plap.models import find_model, models_with
+from plap.reporting.node_sections import FeaturePart, NeighbourPart, NodeStory
+from plap.reporting.number_text import number, shortened, shown
+from plap.sparse import select_rows
+from plap.training import RunConfig
+from plap.training.pieces.steps import halo_of
+
+_FEATURES, _NEIGHBOURS = 8, 12
+"""Rows of an explanation."""
+
+
+def is_explainable(config: RunConfig, task: Task) -> bool:
+    """Whether predictions of a model are taken apart."""
+    return find_model(config.model).pair_states is not None and (task.one_class_per_node or task.numeric)
+
+
+def check_explainable(config: RunConfig, task: Task) -> None:
+    """Refuse a model whose predictions are not taken apart."""
+    if not (task.one_class_per_node or task.numeric):
+        raise InputError("predictions of several labels per node cannot be explained")
+    if not is_explainable(config, task):
+        raise InputError(
+            f"predictions of {models_with('pair_states')} can be explained, not those of {config.model}"
+        )
+
+
+def hops_of(config: RunConfig, member: torch.nn.Module) -> int:
+    """How far a model that can be explained looks."""
+    halo = halo_of(config, member)
+    assert halo is not None  # every model with states of pairs says so
+    return halo.hops
+
+
+@dataclass(frozen=True, eq=False)
+class Storyteller:
+    """Says how the predictions of an ensemble for the nodes of one graph came about."""
+
+    members: Sequence[torch.nn.Module]
+    """In evaluation mode; their mean is explained."""
+    hops: int
+    """How far they look."""
+    data: GraphData
+    task: Task
+    probabilities: Tensor
+    """[N, L], of every node."""
+    known: Tensor | None
+    """Labels as the task has them."""
+    trust: Tensor | None
+    """[entries]: of every edge, NaN where it was not judged."""
+
+    @classmethod
+    def of_model(cls, model: SavedModel, data: GraphData) -> Storyteller:
+        """For a model that was read from a folder, and a graph with the features that it was fitted with."""
+        config = RunConfig.from_dict(dict(model.config))
+        check_explainable(config, model.task)
+        members = load_members(config, model.states, data.x.shape[1], model.task.num_outputs)
+        said = torch.from_numpy(predict_nodes(model, data).probabilities)
+        trust = edge_trust(members, data.x, data.graph) if can_be_judged(data.graph) else None
+        return cls(
+            members, hops_of(config, members[0]), data, model.task, said,
+            model.task.recoded(data.y, data.task), trust,
+        )  # fmt: skip
+
+    @cached_property
+    def _average(self) -> Tensor:
+        return feature_means(self.data.x)
+
+    @cached_property
+    def _decided(self) -> Tensor:
+        return self.task.decode(self.probabilities)
+
+    def story_of(self, node: Any) -> NodeStory:
+        """How the prediction of a node came about, by its id."""
+        ids = list(self.data.node_ids)
+        try:
+            position = ids.index(node) if node in ids else list(map(str, ids)).index(str(node))
+        except ValueError:
+            raise InputError(f"{self.data.name} has no node {node!r}") from None
+        story = self.story(position)
+        if story is None:
+            raise InputError(f"the node {node!r} has too many neighbours to explain its prediction")
+        return story
+
+    def story(self, node: int, why: str = "") -> NodeStory | None:
+        """How a node's prediction came about; None where it has too many neighbours to say."""
+        data, task, columns = self.data, self.task, self.data.columns
+        table = None if columns is None else columns.transform
+        groups = data.feature_names if table is None else table.groups
+        kind = 0 if task.numeric else int(self._decided[node])
+        found = explain_node(
+            self.members, data.x, data.graph, node, task, hops=self.hops, output=kind, average=self._average,
+            groups=groups,
+        )  # fmt: skip
+        if found is None:
+            return None
+        others = list(found.neighbours)[:_NEIGHBOURS]
+        return NodeStory(
+            node=str(data.node_ids[node]),
+            why=why,
+            predicted=self._words([node])[0],
+            kind=kind,
+            known=None if self.known is None else task.words(self.known[[node]])[0],
+            prediction=found.prediction,
+            without_edges=found.without_edges,
+            average_features=found.average_features,
+            features=self._features(found),
+            num_features=data.x.shape[1] if groups is None else len(set(groups)),
+            neighbours=[self._neighbour(found, other) for other in others],
+            num_neighbours=found.num_neighbours,
+            links=self._links(torch.tensor(others)),
+            hops=None if found.exact else found.hops,
+        )
+
+    def _words(self, nodes: list[int]) -> list[str]:
+        task = self.task
+        if task.numeric:
+            return [shown(value, share=False) for value in self._decided[nodes].tolist()]
+        return [str(word) for word in task.words(self._decided[nodes])]
+
+    def _neighbour(self, found: NodeExplanation, other: int) -> NeighbourPart:
+        return NeighbourPart(
+            str(self.data.node_ids[other]),
+            self._words([other])[0],
+            0 if self.task.numeric else int(self._decided[other]),
+            found.neighbours[other],
+            self._trust(found.node, other),
+        )
+
+    def _trust(self, node: int, other: int) -> float | None:
+        if self.trust is None:
+            return None
+        graph = self.data.graph
+        begin, end = int(graph.indptr[node]), int(graph.indptr[node + 1])
+        at = int(torch.searchsorted(graph.indices[begin:end].contiguous(), other))
+        value = float(self.trust[begin + at])
+        return None if math.isnan(value) else value
+
+    def _links(self, nodes: Tensor) -> list[tuple[int, int]]:
+        """Pairs of positions of nodes that have an edge."""
+        if nodes.shape[0] < 2:
+            return []
+        order = nodes.argsort()
+        inner = self.data.graph.subgraph(nodes)
+        pairs = order[inner.edge_index[:, inner.edges_once()]]
+        return [(int(i), int(j)) for i, j in pairs.t().tolist()]
+
+    def _features(self, found: NodeExplanation) -> list[FeaturePart]:
+        """The columns of the table, or the features, with the largest effect, and what the node has there."""
+        data = self.data
+        shown_ones = list(found.features.items())[:_FEATURES]
+        if data.columns is not None and data.columns.transform is not None:
+            cells: Mapping[str, object] = data.columns.frame.row(found.node, named=True)
+        else:
+            row = select_rows(data.x, torch.tensor([found.node])).to_dense()[0].tolist()
+            names = data.feature_names or [f"feature {k}" for k in range(len(row))]
+            cells = dict(zip(names, row, strict=True))
+        return [FeaturePart(name, _cell(cells.get(name)), without) for name, without in shown_ones]
+
+
+def _cell(value: object) -> str:
+    return "–" if value is None else shortened(number(value), 40)
