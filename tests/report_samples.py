@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from plap.reporting.fit_content import (
     TrialRow,
     finding,
 )
+from plap.reporting.node_sections import FeaturePart, MapNode, NeighbourPart, NodeSections, NodeStory
 
 CLASSES = (
     "Theory",
@@ -124,3 +126,27 @@ def report() -> FitReport:
         },
         versions={"plap": "0.1.0", "torch": "2.13.0", "numpy": "2.4.6"},
     )
+
+
+def nodes() -> NodeSections:
+    """Two explanations, and a map of 40 nodes of which 5 are wrong."""
+    neighbours = [
+        NeighbourPart(
+            f"paper-with-a-long-name-{k}", CLASSES[k % 3], k % 3, 0.7 - 0.05 * k, None if k == 2 else 2.0**k
+        )
+        for k in range(5)
+    ]
+    features = [FeaturePart("word 17", "1", 0.5), FeaturePart("year", "1998", 0.9)]
+    common = {"features": features, "num_features": 1433, "num_neighbours": 9, "links": ((0, 1),)}
+    certain = NodeStory(
+        "paper-1", "least certain", CLASSES[0], 0, CLASSES[1], 0.6, 0.2, 0.55, neighbours=neighbours, **common
+    )
+    alone = replace(
+        certain, node="paper-2", why="", known=None, neighbours=(), num_neighbours=0, links=(), hops=2
+    )
+    noise = np.random.default_rng(2)
+    places = [
+        MapNode(f"paper-{k}", *(3 * k % 7 + noise.normal(0, 0.3, 2)), k % 7, (k + (k < 5)) % 7)
+        for k in range(40)
+    ]
+    return NodeSections((certain, alone), True, CLASSES, places, held_out=2068)

@@ -25,7 +25,7 @@ CASES: dict[str, tuple[Task, dict[str, Any]]] = {
     "p = 1": (Multiclass(("a", "b", "c")), {"p": 1.0}),
     "p = 2": (Multiclass(("a", "b", "c")), {"p": 2.0}),
     "mcp": (TWO, {"penalty": "mcp", "gamma": 2.0, "unit": 0.7}),
-    "huber": (TWO, {"penalty": "huber", "gamma": 0.5, "unit": 2.0}),
+    "huber": (TWO, {"penalty": "huber", "gamma": 0.5, "unit": 2.0, "K": 2}),
     "labels": (Multilabel(("a", "b")), {"p": 2.5}),
     "numbers": (Regression(centre=300.0, scale=50.0), {"p": 1.5}),
     "deep": (TWO, {"model": "deep-pgnn", "layers": 2, "norm": "batch"}),
@@ -58,10 +58,10 @@ torch.save(result, folder + "/result.pt")
 """
 
 
-def test_a_program_predicts_without_plap(
+def test_the_command_writes_what_predicts_like_the_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model, data = fitted(TWO, p=1.5, K=2)
+    model, data = fitted(TWO, p=1.5, K=1)
     expected = predict_nodes(model, data)
     files = ResultFiles(Predictions(range(80), TWO, expected.probabilities, ["test"] * 80), model, {}, "")
     write_result(tmp_path / "out", files)
@@ -70,10 +70,20 @@ def test_a_program_predicts_without_plap(
     assert said["members"] == 2
     assert said["outputs"] == ["no", "yes"]
     assert said["difference"] < 1e-6
+    with torch.no_grad():
+        got = torch.export.load(tmp_path / "model.pt2").module()(*inputs(data))
+    torch.testing.assert_close(got, torch.from_numpy(expected.probabilities), rtol=0, atol=1e-6)
+
+
+@pytest.mark.long
+def test_a_program_runs_where_plap_cannot_be_imported(tmp_path: Path) -> None:
+    model, data = fitted(TWO, p=1.5)
+    export_model(model, tmp_path / "model.pt2")
     torch.save(inputs(data), tmp_path / "inputs.pt")
     subprocess.run([sys.executable, "-c", ALONE, str(tmp_path)], check=True, capture_output=True)
     got = torch.load(tmp_path / "result.pt", weights_only=True)
-    torch.testing.assert_close(got, torch.from_numpy(expected.probabilities), rtol=0, atol=1e-6)
+    expected = torch.from_numpy(predict_nodes(model, data).probabilities)
+    torch.testing.assert_close(got, expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.long

@@ -20,7 +20,8 @@ from plap.fitting.prediction import member_probabilities
 from plap.graph import Graph
 from plap.insight.members import load_members
 from plap.models import find_model, models_with
-from plap.nn import PLaplacianConv
+from plap.nn import PGNN, PLaplacianConv
+from plap.propagation import propagate
 from plap.training import RunConfig
 
 SUFFIXES = (".pt2", ".onnx")
@@ -112,8 +113,24 @@ class _Ensemble(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         graph = _TracedGraph(edge_index, edge_weight, x.shape[0])
-        total = sum(self.task.probabilities(member(x, graph)) for member in self.members)
-        return self.task.calibrated(total / len(self.members))
+        logits = self._together(x, graph) if isinstance(self.members[0], PGNN) else self._in_turn(x, graph)
+        return self.task.calibrated(self.task.probabilities(logits).mean(0))
+
+    def _in_turn(self, x: Tensor, graph: Graph) -> Tensor:
+        return torch.stack([member(x, graph) for member in self.members])
+
+    def _together(self, x: Tensor, graph: Graph) -> Tensor:
+        """All members propagate as one stack, so that the program has the steps once and not per member."""
+        first = self.members[0].conv
+        states = torch.stack([member.embed(x) for member in self.members])
+        penalty, mu = first.at_scale_of(states, graph)
+        states = propagate(
+            states, graph, mu=mu, K=first.K, penalty=penalty, omega=first.omega, eps=first.eps,
+            backend="torch",
+        )  # fmt: skip
+        return torch.stack(
+            [member.conv.lin(state) for member, state in zip(self.members, states, strict=True)]
+        )
 
 
 class _TracedGraph(Graph):
