@@ -121,7 +121,8 @@ def test_every_link_and_figure_says_where_it_leads(browser: Any, page: Path) -> 
     )
     assert lost == []
     nameless = browser.execute_script(
-        "return [...document.querySelectorAll('svg:not([aria-hidden])')].map(s => s.getAttribute('aria-label'))"
+        "return [...document.querySelectorAll('svg:not([aria-hidden])')]"
+        ".map(figure => figure.getAttribute('aria-label'))"
         ".filter(label => !label)"
     )
     assert nameless == []
