@@ -16,8 +16,8 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
-from plap.training.loop import train_runs
 from plap.training.results import RunResult
+from plap.training.workers import train_side_by_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,8 @@ def train_ensemble(
     done = {run.config: run for run in known}
     missing = [each for each in wanted if each not in done]
     if missing:
-        done |= {run.config: run for run in train_runs(graph, x, y, missing, split, task=task, **options)}
+        trained = train_side_by_side(graph, x, y, missing, split, task=task, **options)
+        done |= {run.config: run for run in trained}
     runs = [done[each] for each in wanted]
     complete = [run for run in runs if not run.out_of_time]
     return combine(complete or [run for run in runs if run.best_epoch > 0] or runs, task)

@@ -20,9 +20,10 @@ from plap.models import Grid, ModelKind, find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import OF_TRAINING, RunConfig, unknown_field
-from plap.training.loop import ProgressCallback, train_runs
+from plap.training.loop import ProgressCallback
 from plap.training.results import Progress, RunResult
 from plap.training.stopping import Deadline, TimeLimit
+from plap.training.workers import processes_for, train_side_by_side
 
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
@@ -259,7 +260,7 @@ def tune(
     def train(
         runs: list[RunConfig], limit: Deadline, report: ProgressCallback | None = None
     ) -> list[RunResult]:
-        return train_runs(graph, x, y, runs, split, progress=report, time_limit=limit, **options)  # type: ignore[arg-type]
+        return train_side_by_side(graph, x, y, runs, split, progress=report, time_limit=limit, **options)
 
     trials: list[Trial] = []
     best_run: RunResult | None = None
@@ -313,6 +314,7 @@ def _probe(
         begin = time.perf_counter()
         results = train(several, deadline)
         cost = (time.perf_counter() - begin) / max(1, sum(result.epochs for result in results))
+        cost /= processes_for(graph)  # too little for several processes, unlike what follows
     return result, int(deadline.left / max(cost, 1e-6))
 
 
