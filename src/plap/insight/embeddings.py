@@ -47,6 +47,11 @@ def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[
     seed : int
     perplexity : float
         Reduced to a third of the number of rows if it is larger.
+
+    Examples
+    --------
+    >>> tsne(torch.eye(6)).shape
+    (6, 2)
     """
     if states.ndim != 2 or states.shape[0] < 4:
         raise InputError(f"t-SNE needs a matrix of at least 4 rows, not one of shape {list(states.shape)}")
