@@ -78,7 +78,9 @@ def bad_links(path: Path, page: Page, pages: dict[Path, Page]) -> Iterator[str]:
         if parts.scheme in ("http", "https", "data", "mailto"):
             continue
         target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-        if not target.exists() or (parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].anchors):
+        known = pages[target].anchors if target in pages else None
+        missing = bool(parts.fragment) and known is not None and unquote(parts.fragment) not in known
+        if missing or not target.exists():
             yield link
 
 
