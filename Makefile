@@ -22,6 +22,7 @@ test-all: lint $(DOCS_READY)
 
 # The site in docs/_build/html: no network, and every warning is an error.
 docs: $(DOCS_READY)
+	rm -rf docs/api/generated
 	$(BIN)/python -m sphinx -W --keep-going -q -j 2 docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 

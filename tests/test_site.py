@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+import runpy
 import subprocess
 import sys
 import zlib
@@ -112,3 +114,12 @@ def test_formulas_are_drawn_and_examples_can_be_downloaded(site: Path, pages: di
     assert examples <= notebooks
     for example in examples:
         assert list((site / "_images").glob(f"sphx_glr_{example}_*.png")), example
+
+
+def test_formulas_mean_what_tex_means() -> None:
+    """Where docutils reads TeX in its own way, the extension puts it right."""
+    convert = runpy.run_path(str(ROOT / "docs" / "_ext" / "mathml.py"))["mathml"]
+    half = re.sub(r"\s", "", convert(r"\tfrac12 \sum_{ij} a", block=True))
+    assert "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in half
+    accented = re.sub(r"\s", "", convert(r"\tilde\alpha_i", block=False))
+    assert "</mover><mi>i</mi></msub>" in accented
