@@ -87,7 +87,17 @@ def train_ensemble(
 
 
 def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:
-    """The ensemble of finished runs."""
+    """The ensemble of finished runs.
+
+    Examples
+    --------
+    >>> from plap.data import csbm, split
+    >>> data = csbm(phi=0.5, n=100, f=20, seed=1)
+    >>> configs = [RunConfig(max_epochs=3, seed=seed) for seed in range(2)]
+    >>> runs = train_runs(data.graph, data.x, data.y, configs, split(data))
+    >>> combine(runs, data.task).probabilities.shape
+    torch.Size([100, 2])
+    """
     trained = [run for run in runs if run.best_epoch > 0] or list(runs)
     logits = torch.stack([run.logits for run in trained])
     return Ensemble(tuple(runs), task.probabilities(logits).mean(0), task)

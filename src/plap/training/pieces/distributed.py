@@ -152,7 +152,13 @@ def choose_device(device: str | torch.device = "auto") -> torch.device:
 
 
 def world_size() -> int:
-    """Number of processes that the launcher started; 1 without a launcher."""
+    """Number of processes that the launcher started; 1 without a launcher.
+
+    Examples
+    --------
+    >>> world_size()
+    1
+    """
     return _number("WORLD_SIZE", 1)
 
 
@@ -166,6 +172,11 @@ def restart_count() -> int:
 
     Every agent counts for itself: that of a machine that joined later begins at 0, and if machines join or
     leave, no agent counts that.
+
+    Examples
+    --------
+    >>> restart_count()
+    0
     """
     return _number("TORCHELASTIC_RESTART_COUNT", 0)
 
@@ -174,6 +185,11 @@ def run_id() -> str:
     """torchrun's name for this job (--rdzv-id), the same on all machines and after every restart.
 
     "none" if torchrun was given none, empty without torchrun.
+
+    Examples
+    --------
+    >>> run_id()
+    ''
     """
     return os.environ.get("TORCHELASTIC_RUN_ID", "")
 
