@@ -62,7 +62,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         settings = FitSettings(
             fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
             max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
-            memory_budget=self.memory_budget,
+            memory_budget=self.memory_budget, device=self.device,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
         fitted = fit_model(graph, features, labels, sets, settings, task=task, progress=progress)
@@ -156,7 +156,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         What the search and early stopping go by, see :data:`plap.data.METRICS`; accuracy by default.
     class_weight : {"balanced", None} or mapping
         Weights of classes in the training loss; "balanced" makes all classes count the same.
-    max_epochs, patience, stop_by, seed, memory_budget :
+    max_epochs, patience, stop_by, seed, memory_budget, device :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
     Attributes
@@ -202,6 +202,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         stop_by: Any = "accuracy",
         seed: int = 0,
         memory_budget: MemoryBudget = None,
+        device: str = "auto",
         metric: str | None = None,
         class_weight: ClassWeight = None,
     ) -> None:
@@ -212,7 +213,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget = memory_budget
+        self.memory_budget, self.device = memory_budget, device
         self.metric, self.class_weight = metric, class_weight
 
     def fit(

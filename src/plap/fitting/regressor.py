@@ -33,7 +33,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         What the search and early stopping go by; R² by default.
     loss : {"huber", "squared"}
         In units of the standard deviation of the training labels.
-    max_epochs, patience, stop_by, seed, memory_budget :
+    max_epochs, patience, stop_by, seed, memory_budget, device :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
     Attributes
@@ -74,6 +74,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         stop_by: Any = "accuracy",
         seed: int = 0,
         memory_budget: MemoryBudget = None,
+        device: str = "auto",
         metric: str | None = None,
         loss: Loss = "huber",
     ) -> None:
@@ -84,7 +85,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget = memory_budget
+        self.memory_budget, self.device = memory_budget, device
         self.metric, self.loss = metric, loss
 
     def fit(

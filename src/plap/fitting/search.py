@@ -86,7 +86,7 @@ def fit_model(
     if settings.search:
         found = tune(
             graph, x, y, split, space=_spaces(config, settings), seed=config.seed, budget=settings.budget,
-            num_classes=num_classes, task=task, memory_budget=memory,
+            num_classes=num_classes, task=task, device=settings.device, memory_budget=memory,
             progress=_part(progress, 0.0, _SEARCH),
         )  # fmt: skip
         config, trials, interrupted = found.best, found.trials, found.interrupted
@@ -96,7 +96,7 @@ def fit_model(
     report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
         graph, x, y, split, config, settings.members,
-        num_classes=num_classes, task=task, memory_budget=memory, progress=report,
+        num_classes=num_classes, task=task, device=settings.device, memory_budget=memory, progress=report,
     )  # fmt: skip
     interrupted = interrupted or any(run.interrupted for run in ensemble.runs)
     return checked(Fitted(config, trials, ensemble, interrupted))

@@ -56,6 +56,8 @@ class FitSettings:
     """What patience counts from, see :class:`plap.training.RunConfig`."""
     seed: int = 0
     memory_budget: int | str | None = None
+    device: str = "auto"
+    """Where to train: auto, cpu, cuda, cuda:N or mps; see :func:`plap.training.train_runs`."""
     metric: str | None = None
     """What the search, early stopping and the headline go by, see :data:`plap.data.METRICS`. None: accuracy;
     where a class has 80 % of the labels, balanced accuracy, or average precision if one of two classes has

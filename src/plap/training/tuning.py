@@ -173,6 +173,7 @@ def tune(
     num_classes: int | None = None,
     task: Task | None = None,
     dtype: torch.dtype = torch.float32,
+    device: str | torch.device = "auto",
     memory_budget: MemoryBudget = None,
     progress: ProgressCallback | None = None,
 ) -> TuneResult:
@@ -197,7 +198,7 @@ def tune(
     budget : int or "auto"
         Approximate number of epochs to spend over all runs; at least two configurations reach the last
         rung whatever the budget. By default, fewer epochs on larger graphs.
-    num_classes, task, dtype, memory_budget, progress :
+    num_classes, task, dtype, device, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
 
     Returns
@@ -227,7 +228,7 @@ def tune(
     alive = list(space_of)
     trials: list[Trial] = []
     best_run: RunResult | None = None
-    options = {"task": task, "dtype": dtype, "memory_budget": memory_budget}
+    options = {"task": task, "dtype": dtype, "device": device, "memory_budget": memory_budget}
     for number, rung in enumerate(rungs):
         runs = [_shortened(config, rung, k) for config in alive[: rung.configs] for k in range(rung.seeds)]
         report = _part(progress, number, len(rungs))
