@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+DOCS_READY := $(VENV)/.docs-ready
 
 # Threads that sleep while they wait do not hold each other up on a busy machine.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test test-all lint style types pytest bench bench-scale clean
+.PHONY: demo test test-all docs lint style types pytest bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/plap demo
@@ -16,8 +17,14 @@ demo: $(READY)
 test: style
 	$(MAKE) -j2 types pytest
 
-test-all: lint
+test-all: lint $(DOCS_READY)
 	HYPOTHESIS_PROFILE=new $(BIN)/python -m pytest
+
+# The site in docs/_build/html: no network, and every warning is an error.
+docs: $(DOCS_READY)
+	rm -rf docs/api/generated
+	$(BIN)/python -m sphinx -W --keep-going -q -j 2 docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
 
 # A process per core (at most four, a gigabyte each) with one thread each: threads would only take cores from
 # one another. Tests of several threads ask for them.
@@ -52,5 +59,9 @@ $(READY): requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
+$(DOCS_READY): requirements-docs.txt $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements-docs.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf docs/_build docs/api/generated docs/gallery $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -72,9 +72,7 @@ right.barh(names[::-1], counted.flip(0), color=colours[data.y[neighbours.flip(0)
 for row, k in enumerate(neighbours.flip(0).tolist()):
     share = counted[len(counted) - 1 - row]
     right.text(share + 0.005, row, f"{predicted_same[k]:.0%}", va="center")
-right.set(
-    xlabel="share in the last step", title="who counted (and, alone, how sure of the class)"
-)
+right.set(xlabel="share in the last step", title="who counted (and, alone, how sure of the class)")
 right.grid(visible=False)
 plt.show()
 

@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(
     path
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     if not {"_build", "gallery", "generated"} & set(path.relative_to(ROOT).parts)
+)
+
+PUBLIC = (
+    "plap",
+    "plap.data",
+    "plap.insight",
+    "plap.models",
+    "plap.nn",
+    "plap.nn.baselines",
+    "plap.parts",
+    "plap.penalties",
+    "plap.spectral",
+    "plap.training",
+    "plap.training.pieces",
 )
 
 
@@ -38,3 +55,12 @@ def anchors(path: Path) -> set[str]:
     text = re.sub(r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def public_names() -> Iterator[tuple[str, str]]:
+    """Every public name that is no module, with the package that offers it."""
+    for package in PUBLIC:
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            if not name.startswith("__") and not isinstance(getattr(module, name), ModuleType):
+                yield package, name

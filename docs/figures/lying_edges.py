@@ -1,7 +1,7 @@
 """Draw the picture of the README: ``python docs/figures/lying_edges.py``.
 
-The numbers are those of the table "Metattack on Cora" in docs/robustness.md, which ``plap reproduce robustness
---max-epochs 200 --patience 100`` measured; they are also written as CSV beside the picture.
+The numbers are those of the table "Metattack on Cora" in docs/robustness.md, measured by ``plap reproduce
+robustness --max-epochs 200 --patience 100``; they are also written as CSV beside the picture.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def measured() -> list[Point]:
     """The drawn rows of the table in docs/robustness.md."""
     text = (HERE.parent / "robustness.md").read_text(encoding="utf-8")
     table = text.split("## Metattack on Cora")[1].split("\n## ")[0]
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line[:1] == "|"]
+    lines = [line for line in table.splitlines() if line.startswith("|")]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
     rates = [int(cell.removesuffix(" %")) for cell in rows[0][1:]]
     points = []
     for name, *cells in rows[2:]:
@@ -45,7 +46,9 @@ def measured() -> list[Point]:
             for rate, cell in zip(rates, cells, strict=True):
                 found = re.match(r"([\d.]+) ± ([\d.]+)", cell)
                 if found is None:
-                    raise ValueError(f"docs/robustness.md: {model} at {rate} % has no mean ± deviation: {cell}")
+                    raise ValueError(
+                        f"docs/robustness.md: {model} at {rate} % is not a mean ± deviation: {cell}"
+                    )
                 points.append(Point(model, rate, float(found[1]), float(found[2])))
     return points
 

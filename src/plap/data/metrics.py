@@ -54,7 +54,13 @@ def accuracy_interval(correct: int, total: int) -> Interval:
 
 
 def macro_f1(labels: Tensor, predictions: Tensor) -> float:
-    """Mean of the classes' F1 scores, each class counting the same; [N], or [N, L] of 0 and 1."""
+    """Mean of the classes' F1 scores, each class counting the same; [N], or [N, L] of 0 and 1.
+
+    Examples
+    --------
+    >>> macro_f1(torch.tensor([0, 0, 0, 1]), torch.tensor([0, 0, 0, 0]))  # the second class has 0
+    0.42857142857142855
+    """
     return _f1(labels, predictions, "macro")
 
 

@@ -51,6 +51,11 @@ def tsne(
         Reduced to a third of the number of rows if it is larger.
     steps : int, at least 250
         Steps of the descent.
+
+    Examples
+    --------
+    >>> tsne(torch.eye(6)).shape
+    (6, 2)
     """
     if states.ndim != 2 or states.shape[0] < 4:
         raise InputError(f"t-SNE needs a matrix of at least 4 rows, not one of shape {list(states.shape)}")

@@ -23,6 +23,14 @@ def load_members(
     states : sequence of state dictionaries
         One per member of the ensemble.
     features, classes : int
+
+    Examples
+    --------
+    >>> import plap
+    >>> config = RunConfig(hidden=4)
+    >>> (member,) = load_members(config, [plap.nn.PGNN(3, 4, 2).state_dict()], features=3, classes=2)
+    >>> member.training
+    False
     """
     members = []
     for state in states:

@@ -46,6 +46,13 @@ def pair_evidence(member: torch.nn.Module, x: Features, graph: Graph, pairs: Ten
     Returns
     -------
     Tensor, shape [P, columns]
+
+    Examples
+    --------
+    >>> import plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2)])
+    >>> pair_evidence(plap.nn.PGNN(3, 4, 2), torch.eye(3), path, torch.tensor([[0], [2]])).shape
+    torch.Size([1, 13])
     """
     kind = model_of(member)
     if kind is None or kind.pair_states is None:

@@ -68,6 +68,15 @@ def compare_trust(
         The models to train; by default pGNN with p = 1.5, μ = 0.1, K = 4, and the paper's GAT (8 × 8 units).
     seed : int
         Random seed for the noise, the split and training.
+
+    Examples
+    --------
+    >>> import plap
+    >>> data = plap.data.csbm(phi=0.8, n=200, f=20, d=8.0, seed=1)
+    >>> few = RunConfig(max_epochs=5)
+    >>> found = compare_trust(data, 0.25, members=1, config=few, gat=RunConfig(model="gat", max_epochs=5))
+    >>> 0 <= found.auc["trust"] <= 1
+    True
     """
     noisy = perturb_edges(data.graph, rate, seed)
     once = noisy.graph.edges_once()
@@ -97,6 +106,13 @@ def compare_trust_under_attack(
         As for :func:`compare_trust`.
     config : RunConfig, optional
         By default pGNN with MCP, γ = 3, μ = 0.15, K = 5.
+
+    Examples
+    --------
+    With the files of the attacked graphs at hand::
+
+        clean, attacked = (plap.data.load(f"cora-metattack:rate={rate}") for rate in (0, 0.25))
+        found = plap.insight.compare_trust_under_attack(clean, attacked)
     """
     if clean.graph.num_nodes != attacked.graph.num_nodes:
         raise InputError("clean and attacked must have the same nodes")

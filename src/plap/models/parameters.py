@@ -108,7 +108,17 @@ def integer(default: int, *, at_least: int = 1, at_most: int | None = None) -> A
 
 
 def switch(default: bool) -> Any:
-    """A field for True or False."""
+    """A field for True or False.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Own(Parameters):
+    ...     residual: bool = switch(True)
+    >>> Own(residual=False)
+    Own(residual=False)
+    """
     return _field(default, Rule("True or False", lambda value: value if isinstance(value, bool) else None))
 
 

@@ -75,7 +75,13 @@ def find_model(name: str) -> ModelKind[Any]:
 
 
 def model_names() -> tuple[str, ...]:
-    """Names of all models, in the order in which they were registered."""
+    """Names of all models, in the order in which they were registered.
+
+    Examples
+    --------
+    >>> "pgnn" in model_names()
+    True
+    """
     return tuple(_KINDS)
 
 
@@ -92,7 +98,13 @@ def model_of(module: torch.nn.Module) -> ModelKind[Any] | None:
 
 
 def models_with(hook: str) -> str:
-    """Titles of the models that have something optional, such as ``edge_weights``, in a sentence."""
+    """Titles of the models that have something optional, such as ``edge_weights``, in a sentence.
+
+    Examples
+    --------
+    >>> models_with("edge_weights")
+    'pGNN, GAT and deep pGNN'
+    """
     titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook)]
     return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
 

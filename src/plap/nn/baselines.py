@@ -68,7 +68,14 @@ class GCN(OnAdjacency):
 
 
 class SGC(OnAdjacency):
-    """Simplified graph convolution of Wu et al. (2019): A^K X Θ + b."""
+    """Simplified graph convolution of Wu et al. (2019): A^K X Θ + b.
+
+    Examples
+    --------
+    >>> path = torch.tensor([[0, 1], [1, 2]])
+    >>> SGC(3, 2)(torch.eye(3), path).shape
+    torch.Size([3, 2])
+    """
 
     def __init__(self, in_channels: int, out_channels: int, K: int = 2) -> None:
         super().__init__()
@@ -85,7 +92,14 @@ class SGC(OnAdjacency):
 
 
 class APPNP(OnAdjacency):
-    """Personalised PageRank of an MLP's logits (Gasteiger et al., 2019): Z ← (1 − α) A Z + α H."""
+    """Personalised PageRank of an MLP's logits (Gasteiger et al., 2019): Z ← (1 − α) A Z + α H.
+
+    Examples
+    --------
+    >>> path = torch.tensor([[0, 1], [1, 2]])
+    >>> APPNP(3, 16, 2, K=10, alpha=0.1)(torch.eye(3), path).shape
+    torch.Size([3, 2])
+    """
 
     def __init__(
         self, in_channels: int, hidden_channels: int, out_channels: int, K: int = 10, alpha: float = 0.1,
@@ -104,7 +118,14 @@ class APPNP(OnAdjacency):
 
 
 class GPRGNN(OnAdjacency):
-    """Generalised PageRank of an MLP's logits (Chien et al., 2021): Σ_k γ_k A^k H with learned γ."""
+    """Generalised PageRank of an MLP's logits (Chien et al., 2021): Σ_k γ_k A^k H with learned γ.
+
+    Examples
+    --------
+    >>> path = torch.tensor([[0, 1], [1, 2]])
+    >>> GPRGNN(3, 16, 2, K=10, alpha=0.1)(torch.eye(3), path).shape
+    torch.Size([3, 2])
+    """
 
     def __init__(
         self, in_channels: int, hidden_channels: int, out_channels: int, K: int = 10, alpha: float = 0.1,

@@ -83,6 +83,14 @@ def response_rows(curves: Mapping[str, Response]) -> list[dict[str, str | float]
     -------
     list of dict
         With the keys ``model``, ``frequency``, ``gain``, ``coherence``, ``input_energy``, ``output_energy``.
+
+    Examples
+    --------
+    >>> import plap
+    >>> ring = plap.Graph.from_edges([(k, (k + 1) % 8) for k in range(8)])
+    >>> rows = response_rows(response_curves(np.random.default_rng(0).normal(size=(8, 2)), ring, p=(2.0,)))
+    >>> sorted({row["model"] for row in rows})
+    ['APPNP', 'GCN', 'p = 2']
     """
     return [
         {"model": name, **dict(zip(_COLUMNS, map(float, row), strict=True))}
@@ -92,7 +100,16 @@ def response_rows(curves: Mapping[str, Response]) -> list[dict[str, str | float]
 
 
 def response_table(curves: Mapping[str, Response]) -> str:
-    """The same as CSV; empty where there is no number."""
+    """The same as CSV; empty where there is no number.
+
+    Examples
+    --------
+    >>> import plap
+    >>> ring = plap.Graph.from_edges([(k, (k + 1) % 8) for k in range(8)])
+    >>> curves = response_curves(np.random.default_rng(0).normal(size=(8, 2)), ring, p=(2.0,))
+    >>> response_table(curves).splitlines()[0]
+    'model,frequency,gain,coherence,input_energy,output_energy'
+    """
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(["model", *_COLUMNS])

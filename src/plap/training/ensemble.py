@@ -16,8 +16,8 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
-from plap.training.loop import train_runs
 from plap.training.results import RunResult
+from plap.training.workers import train_side_by_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +79,25 @@ def train_ensemble(
     done = {run.config: run for run in known}
     missing = [each for each in wanted if each not in done]
     if missing:
-        done |= {run.config: run for run in train_runs(graph, x, y, missing, split, task=task, **options)}
+        trained = train_side_by_side(graph, x, y, missing, split, task=task, **options)
+        done |= {run.config: run for run in trained}
     runs = [done[each] for each in wanted]
     complete = [run for run in runs if not run.out_of_time]
     return combine(complete or [run for run in runs if run.best_epoch > 0] or runs, task)
 
 
 def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:
-    """The ensemble of finished runs."""
+    """The ensemble of finished runs.
+
+    Examples
+    --------
+    >>> from plap.data import csbm, split
+    >>> data = csbm(phi=0.5, n=100, f=20, seed=1)
+    >>> configs = [RunConfig(max_epochs=3, seed=seed) for seed in range(2)]
+    >>> runs = train_runs(data.graph, data.x, data.y, configs, split(data))
+    >>> combine(runs, data.task).probabilities.shape
+    torch.Size([100, 2])
+    """
     trained = [run for run in runs if run.best_epoch > 0] or list(runs)
     logits = torch.stack([run.logits for run in trained])
     return Ensemble(tuple(runs), task.probabilities(logits).mean(0), task)

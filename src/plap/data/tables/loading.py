@@ -104,7 +104,7 @@ def load_tables(
     >>> folder = pathlib.Path(scratch.name)
     >>> _ = (folder / "edges.csv").write_text("source,target\nann,bob\nbob,cy\n")
     >>> _ = (folder / "nodes.csv").write_text("id,label,age\nann,a,30\nbob,,40\ncy,a,50\n")
-    >>> data = load_folder(folder)
+    >>> data = load_tables(folder / "edges.csv", folder / "nodes.csv")
     >>> data.graph, data.y.tolist(), data.feature_names
     (Graph(3 nodes, 2 edges, unweighted, made undirected), [0, -1, 0], ('age',))
     >>> load_folder(folder, TableOptions(raw_features=True)).x.tolist()

@@ -26,7 +26,14 @@ _known: WeakKeyDictionary[Pieces, dict[tuple[Halo, int, int], bool]] = WeakKeyDi
 
 
 def check_place_of_evaluation(on: str) -> None:
-    """Refuse anything but the values of ``EvaluateOn``."""
+    """Refuse anything but the values of ``EvaluateOn``.
+
+    Examples
+    --------
+    >>> check_place_of_evaluation("nowhere")
+    Traceback (most recent call last):
+    plap.errors.InputError: evaluation must be one of auto, halos, whole, not 'nowhere'
+    """
     check_choice("evaluation", on, EvaluateOn)
 
 
