@@ -407,7 +407,7 @@ class Infinite(Tukey):
         (lambda: {"penalty": MCP(0.0)}, "gamma must be a positive finite number, not 0"),
         (lambda: {"penalty": Huber(-1.0)}, "gamma must be a positive finite number, not -1"),
         (lambda: {"penalty": Cauchy(math.nan)}, "gamma must be a positive finite number, not nan"),
-        (lambda: {"penalty": Welsch("2")}, "gamma must be a positive finite number, not '2'"),  # type: ignore[arg-type]
+        (lambda: {"penalty": Welsch("2")}, "gamma must be a positive number, a Quantile or 'auto', not '2'"),
         (lambda: {"penalty": Geman(True)}, "gamma must be a positive finite number"),
         (lambda: {"penalty": MCP(torch.tensor(-1.0))}, "gamma must be a positive finite number, not -1"),
         (lambda: {"penalty": MCP(torch.ones(2))}, r"gamma must be a number or have shape \[1\]"),
