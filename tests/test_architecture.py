@@ -19,6 +19,7 @@ LAYERS = (
     ("errors",),
     ("checks", "memory", "sparse", "split_masks", "atomic_file"),
     ("graph",),
+    ("edge_lengths",),
     ("penalties",),
     ("calculus",),
     ("kernels",),

@@ -169,7 +169,7 @@ def objective(
     mu : float or 0-dimensional Tensor
         Positive.
     penalty : Penalty
-        Instead of p.
+        Instead of p; a quantile is measured at x.
 
     Returns
     -------
@@ -188,6 +188,8 @@ def objective(
             f"x must have the shape and type of f, {list(f.shape)} {f.dtype}, not {list(x.shape)} {x.dtype}"
         )
     check_number("mu", mu, above=0)
+    if penalty is not None and isinstance(penalty, Penalty):
+        penalty = penalty.measured(x, graph)
     return energy(f, graph, p, penalty=penalty) + _scalar(mu, f) * (f - x).square().sum()
 
 

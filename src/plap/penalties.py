@@ -17,15 +17,22 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from plap.checks import check_number
+from plap.edge_lengths import Quantile
 from plap.errors import InputError
+from plap.graph import Graph
 
 Parameter = float | Tensor
+Length = Parameter | Quantile | str
+"""What γ may be given as: a number, a tensor, a :class:`Quantile` of the edge norms, or "auto"."""
+
+AUTO = Quantile(0.75)
+"""What "auto" stands for."""
 
 
 class Penalty(ABC):
@@ -38,13 +45,17 @@ class Penalty(ABC):
 
     Parameters
     ----------
-    gamma : float or Tensor
-        Positive: a number, a tensor of no dimension, or for R runs a tensor of shape [R].
+    gamma : float, Tensor, Quantile or "auto"
+        Positive: a number, a tensor of no dimension, or for R runs a tensor of shape [R]. A
+        :class:`Quantile` of the edge norms at X is measured where the penalty is used, so that the scale of
+        the features does not matter; "auto" is ``Quantile(0.75)``.
     """
 
     parameter_name: ClassVar[str] = "gamma"
     constant_names: ClassVar[tuple[str, ...]] = ()
     """Further arguments of the constructor, kept under their own names: numbers that are never learned."""
+    is_length: ClassVar[bool] = True
+    """Whether the parameter is a length, which may be measured on the data."""
     least: ClassVar[float | None] = None
     """The smallest value of the parameter; None if it has to be positive."""
     convex: ClassVar[bool] = False
@@ -57,14 +68,42 @@ class Penalty(ABC):
     degree: Parameter = 2.0
     """The d in ψ(s² ν; s γ) = s^(d−2) ψ(ν; γ): how the weights change with the unit of the features."""
 
-    def __init__(self, gamma: Parameter) -> None:
-        setattr(self, self.parameter_name, checked(self.parameter_name, gamma, self.least))
+    quantile: Quantile | None = None
+    """What the parameter is measured as, where it is not known yet; see :meth:`measured`."""
+
+    def __init__(self, gamma: Length) -> None:
+        if self.is_length and isinstance(gamma, Quantile | str):
+            self.quantile = _quantile(self.parameter_name, gamma)
+        else:
+            setattr(self, self.parameter_name, checked(self.parameter_name, gamma, self.least))
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why a parameter that has to be measured first is not there."""
+        if name == type(self).parameter_name and self.quantile is not None:
+            raise InputError(
+                f"{name} is {self.quantile!r} of the edge norms, which is not known here: "
+                "penalty.measured(x, graph) has it for features x"
+            )
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     @property
     def parameter(self) -> Parameter:
         """The parameter, whatever its name is."""
         value: Parameter = getattr(self, self.parameter_name)
         return value
+
+    def measured(self, x: Tensor, graph: Graph) -> Self:
+        """The same penalty with its parameter as a number: a quantile is measured at features x.
+
+        Examples
+        --------
+        >>> g = Graph.from_edges([(0, 1)], num_nodes=3)
+        >>> MCP(Quantile(0.5, times=2)).measured(torch.tensor([[1.0], [3.0], [5.0]]), g)
+        MCP(gamma=4.0)
+        """
+        if self.quantile is None:
+            return self
+        return self.at(self.quantile.measure(x.unsqueeze(1) if x.ndim == 1 else x, graph))
 
     @property
     def constants(self) -> dict[str, float]:
@@ -78,14 +117,16 @@ class Penalty(ABC):
     def in_units_of(self, scale: Parameter, mu: Parameter) -> tuple[Self, Parameter]:
         """The penalty and μ that treat features s·X as this one and ``mu`` treat X, for a scale s.
 
-        F(s X; s γ, s^(d−2) μ) = s F(X; γ, μ), where d is :attr:`degree`; a power has no γ.
+        F(s X; s γ, s^(d−2) μ) = s F(X; γ, μ), where d is :attr:`degree`; a power has no γ, and a quantile
+        follows the features by itself.
 
         Examples
         --------
         >>> MCP(3.0).in_units_of(torch.tensor(2.0), 0.5)
         (MCP(gamma=6.0), tensor(0.2500))
         """
-        return self.at(scale * self.parameter), mu * scale ** (self.degree - 2)
+        scaled = self if self.quantile is not None else self.at(scale * self.parameter)
+        return scaled, mu * scale ** (self.degree - 2)
 
     def rho(self, y: Tensor) -> Tensor:
         """ρ(y) of edge norms y ≥ 0."""
@@ -115,8 +156,8 @@ class Penalty(ABC):
         return slope
 
     def __repr__(self) -> str:
-        value = self.parameter
-        shown = f"{value:g}" if not isinstance(value, Tensor) else str(value.detach().tolist())
+        value = self.quantile or self.parameter
+        shown = f"{value:g}" if isinstance(value, float | int) else _shown(value)
         constants = "".join(f", {name}={constant:g}" for name, constant in self.constants.items())
         return f"{type(self).__name__}({self.parameter_name}={shown}{constants})"
 
@@ -138,6 +179,7 @@ class Power(Penalty):
     """
 
     parameter_name = "p"
+    is_length = False
     least = 1.0
     convex = True
     p: Parameter
@@ -193,7 +235,7 @@ class MCP(Penalty):
 
     Parameters
     ----------
-    gamma : float or Tensor, positive
+    gamma : float or Tensor, positive; Quantile, or "auto"
         In the unit of the features.
 
     Examples
@@ -237,7 +279,7 @@ class SCAD(Penalty):
 
     Parameters
     ----------
-    gamma : float or Tensor, positive
+    gamma : float or Tensor, positive; Quantile, or "auto"
     a : float, above 1
 
     Examples
@@ -251,7 +293,7 @@ class SCAD(Penalty):
     degree = 1.0
     gamma: Parameter
 
-    def __init__(self, gamma: Parameter, a: float = 3.7) -> None:
+    def __init__(self, gamma: Length, a: float = 3.7) -> None:
         super().__init__(gamma)
         if not 1 < a < math.inf:
             raise InputError(f"a must be above 1 and finite, not {a!r}")
@@ -296,7 +338,7 @@ class Huber(Penalty):
 
     Parameters
     ----------
-    gamma : float or Tensor, positive
+    gamma : float or Tensor, positive; Quantile, or "auto"
 
     Examples
     --------
@@ -337,7 +379,7 @@ class Welsch(Penalty):
 
     Parameters
     ----------
-    gamma : float or Tensor, positive
+    gamma : float or Tensor, positive; Quantile, or "auto"
 
     Examples
     --------
@@ -374,7 +416,7 @@ class Geman(Penalty):
 
     Parameters
     ----------
-    gamma : float or Tensor, positive
+    gamma : float or Tensor, positive; Quantile, or "auto"
 
     Examples
     --------
@@ -413,7 +455,7 @@ class Cauchy(Penalty):
 
     Parameters
     ----------
-    gamma : float or Tensor, positive
+    gamma : float or Tensor, positive; Quantile, or "auto"
 
     Examples
     --------
@@ -445,9 +487,19 @@ class Cauchy(Penalty):
 BUILT_IN: tuple[type[Penalty], ...] = (Power, MCP, SCAD, Huber, Welsch, Geman, Cauchy)
 
 
-def checked(name: str, value: Parameter, least: float | None) -> Parameter:
+def checked(name: str, value: Any, least: float | None) -> Parameter:
     """A number that is at least ``least``, or positive where that is None; a tensor is checked when used."""
     return value if isinstance(value, Tensor) else check_in_range(name, value, least)
+
+
+def _quantile(name: str, value: Quantile | str) -> Quantile:
+    if isinstance(value, str) and value != "auto":
+        raise InputError(f"{name} must be a positive number, a Quantile or 'auto', not {value!r}")
+    return value if isinstance(value, Quantile) else AUTO
+
+
+def _shown(value: Tensor | Quantile) -> str:
+    return repr(value) if isinstance(value, Quantile) else str(value.detach().tolist())
 
 
 def check_in_range(name: str, value: float | None, least: float | None) -> float:
@@ -501,4 +553,4 @@ def check_weights(penalty: Penalty, like: Tensor) -> None:
         )
 
 
-__all__ = ["MCP", "SCAD", "Cauchy", "Geman", "Huber", "Penalty", "Power", "Welsch"]
+__all__ = ["MCP", "SCAD", "Cauchy", "Geman", "Huber", "Penalty", "Power", "Quantile", "Welsch"]

@@ -9,6 +9,7 @@ from typing import NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from plap.edge_lengths import Unit, typical_edge_norm
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels import registry
@@ -16,9 +17,6 @@ from plap.kernels.backend import Backend, Variant
 from plap.kernels.torch.backend import aggregation_weights as torch_aggregation_weights
 from plap.memory import MemoryBudget, parse_budget
 from plap.penalties import Penalty, Power, check_in_range, check_weights, from_arguments
-
-_SAMPLED = 2**16
-"""Entries of a graph that are enough to know the length of an edge."""
 
 
 def propagate(
@@ -29,6 +27,7 @@ def propagate(
     K: int = 4,
     *,
     penalty: Penalty | None = None,
+    unit: Unit = 1.0,
     detach_weights: bool = False,
     omega: float = 1.0,
     eps: float | None = None,
@@ -48,7 +47,8 @@ def propagate(
 
     The result is differentiable in x, in the edge weights, in mu and in p or the penalty's parameter, and its
     gradients are finite also where neighbours are equal. For p ≠ 2 the meaning of mu depends on the scale of
-    the features: F(cx; mu) = c F(x; mu c^(2−p)). That of a penalty's gamma always does.
+    the features: F(cx; mu) = c F(x; mu c^(2−p)). That of a penalty's gamma always does. With ``unit="auto"``
+    it does not: F(cx) = c F(x).
 
     Parameters
     ----------
@@ -62,7 +62,12 @@ def propagate(
         How strongly the result is tied to x; a number, or a tensor of shape [R].
     K : int, at least 1
     penalty : Penalty
-        How an edge is weighed by its length, in place of p; its parameter may be a tensor of shape [R] too.
+        How an edge is weighed by its length, in place of p; its parameter may be a tensor of shape [R] too,
+        or a quantile of the edge norms at x (:class:`plap.penalties.Quantile`).
+    unit : float, Tensor of shape [R], or "auto"
+        The length in which γ and μ are given: γ stands for s γ, and μ for μ s^(p−2) (μ/s with MCP and SCAD, μ
+        with the penalties that are bounded at 0). By default 1, the unit of the features; "auto" is the
+        median edge norm at x, as a constant in the backward pass.
     detach_weights : bool
         Treat ψ(‖∇F‖²) as a constant in the backward pass: cheaper, and what published robust models do.
     omega : float in (0, 2)
@@ -103,7 +108,7 @@ def propagate(
     >>> plap.propagate(x, g, penalty=plap.penalties.MCP(1.5), mu=1, K=1)
     tensor([[1.], [3.], [5.]])
     """
-    settings = _check(x, graph, from_arguments(p, penalty), mu, K, omega, eps, variant)
+    settings = _check(x, graph, from_arguments(p, penalty), mu, K, omega, eps, variant, unit)
     if settings.unusual and variant == "published":
         raise InputError(f"variant 'published' is defined for powers only, not for penalty {penalty!r}")
     budget = parse_budget(memory_budget)
@@ -147,43 +152,29 @@ def aggregation_weights(
     return weights if x.ndim == 3 else weights.squeeze(0)
 
 
-def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
-    """A quantile of the edge norms √W_ij ‖x_i/√D_i − x_j/√D_j‖, detached: by default their median.
-
-    On a graph with more than 65,536 entries, of as many of them at equal distances.
+def in_absolute_units(
+    penalty: Penalty, mu: float | Tensor | None, unit: Unit, x: Tensor, graph: Graph
+) -> tuple[Penalty, float | Tensor | None]:
+    """The penalty and μ in the unit of the features, with a quantile measured at x.
 
     Parameters
     ----------
-    x : Tensor, shape [N, C] or [R, N, C]
-    graph : Graph
-    quantile : float in [0, 1]
-
-    Returns
-    -------
-    Tensor of no dimension, or of shape [R], float64
-        1 where it would be 0 or there is no edge.
-
-    Examples
-    --------
-    >>> import torch, plap
-    >>> g = plap.Graph.from_edges([(0, 1)], num_nodes=3)
-    >>> typical_edge_norm(torch.tensor([[1.0], [3.0], [5.0]]), g)
-    tensor(2., dtype=torch.float64)
+    penalty, mu :
+        In units of ``unit``.
+    unit : float, Tensor of shape [R], or "auto"
+        "auto": the median edge norm at x.
+    x, graph :
+        As for :func:`propagate`.
     """
-    runs = (x if x.ndim == 3 else x.unsqueeze(0)).detach()
-    result = runs.new_ones(runs.shape[0], dtype=torch.float64)
-    if graph.num_entries:
-        taken = torch.arange(0, graph.num_entries, -(-graph.num_entries // _SAMPLED), device=x.device)
-        i, j = graph.receivers()[taken], graph.indices[taken].long()
-        root = graph.degree.detach().to(x.dtype).rsqrt()
-        weight = graph.weight.detach()[taken].to(x.dtype).sqrt()
-        rank = round(quantile * (taken.numel() - 1))
-        for k, run in enumerate(runs):
-            y = run * root.nan_to_num(posinf=0.0)[:, None]
-            norms = weight * (y[i] - y[j]).norm(dim=1)
-            result[k] = norms.kthvalue(rank + 1).values
-    result = torch.where(torch.isfinite(result) & (result > 0), result, 1.0)
-    return result if x.ndim == 3 else result.squeeze(0)
+    if isinstance(unit, str):
+        if unit != "auto":
+            raise InputError(f"unit must be a positive number or 'auto', not {unit!r}")
+        unit = typical_edge_norm(x, graph)
+    elif not isinstance(unit, Tensor):
+        unit = check_in_range("unit", unit, None)
+    if mu is not None and (isinstance(unit, Tensor) or unit != 1):
+        penalty, mu = penalty.in_units_of(unit, mu)
+    return penalty.measured(x, graph), mu
 
 
 class _Settings(NamedTuple):
@@ -200,7 +191,7 @@ class _Settings(NamedTuple):
 
 def _check(
     x: Tensor, graph: Graph, penalty: Penalty, mu: float | Tensor | None, K: int, omega: float,
-    eps: float | None, variant: str,
+    eps: float | None, variant: str, unit: Unit = 1.0,
 ) -> _Settings:  # fmt: skip
     """Refuse what has no meaning, naming the argument; the parameters come back as one number per run."""
     if not isinstance(graph, Graph):
@@ -228,6 +219,7 @@ def _check(
         where = (~torch.isfinite(x)).nonzero()[0].tolist()
         raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
     runs = x.shape[0] if x.ndim == 3 else 1
+    penalty, mu = in_absolute_units(penalty, mu, unit, x, graph)
     parameter = _per_run(penalty.parameter_name, penalty.parameter, runs, x, penalty.least)
     if not torch.compiler.is_compiling() and not _in_transform(parameter):
         check_weights(penalty, x)

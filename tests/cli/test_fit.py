@@ -124,6 +124,11 @@ def test_predict_labels_a_graph_it_never_saw(
     ("arguments", "sentence"),
     [
         (["--p", "0.5"], "p must be a number of at least 1"),
+        (["--penalty", "l1"], "penalty must be one of power, mcp, scad, huber, welsch, geman, cauchy"),
+        (["--penalty", "mcp", "--gamma", "0"], "gamma must be"),
+        (["--penalty", "mcp", "--p", "1.5"], "--p is the exponent of the power"),
+        (["--gamma", "2", "--p", "1.5"], "it does not go with --gamma"),
+        (["--penalty", "power", "--gamma", "2"], "--gamma belongs to the other penalties"),
         (["--split", "random"], "--split names the column 'random', which is not there"),
         (["--preset", "tiny"], "preset must be one of"),
         (["--stop-by", "luck"], "stop_by must be one of"),
@@ -147,6 +152,20 @@ def test_mistakes_end_in_a_sentence(
     assert sentence in error
     assert error.count("\n") == 1
     assert not out.exists()
+
+
+def test_a_penalty_that_is_kept(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--penalty", "mcp", "--gamma", "1.5", "--budget", "30", "--max-epochs", "3", "--seeds", "1")
+    assert run(monkeypatch, "fit", str(folder), "-o", str(tmp_path / "out"), "--quiet", *flags) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "penalty = mcp" in shown
+    assert "gamma = 1.5, unit = " in shown
+    assert "p = " not in shown.split("Selected hyperparameters:")[1].split("Predictions")[0]
+    kept = json.loads((tmp_path / "out" / "model.json").read_text())["config"]
+    assert (kept["penalty"], kept["gamma"]) == ("mcp", 1.5)
+    assert kept["unit"] != 1
 
 
 def test_a_folder_with_other_things_in_it_is_not_touched(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 import plap
+from plap.edge_lengths import typical_edge_norm
 from plap.fitting.artifacts import load_model
 from plap.fitting.prediction import member_probabilities, predict_nodes
+from plap.fitting.search import searched_values
 from plap.training import RunConfig
 
 DATA = plap.data.csbm(phi=0.6, n=100, f=10, d=6.0, seed=4)
@@ -36,6 +39,33 @@ def test_a_search_that_is_told_the_penalty_tries_no_other() -> None:
     assert fitted is not None
     assert {trial.config.parameters.penalty for trial in fitted.trials} == {"mcp"}
     assert fitted.config.parameters.unit != 1
+
+
+def test_a_penalty_outside_of_the_search_is_searched_on_request() -> None:
+    result = plap.fit(DATA, budget=60, seeds=1, max_epochs=5, rivals=(), fixed={"penalty": "scad"})
+    fitted = result.methods[0].fitted
+    assert fitted is not None
+    tried = {trial.config.parameters for trial in fitted.trials}
+    assert {parameters.penalty for parameters in tried} == {"scad"}
+    assert {parameters.gamma for parameters in tried} <= {0.3, 0.5, 0.8}
+    assert {parameters.p for parameters in tried} == {2.0}
+
+
+def test_a_fit_without_a_search_measures_the_unit_too() -> None:
+    options: dict[str, Any] = {"search": False, "seeds": 1, "max_epochs": 2, "rivals": ()}
+    fitted = plap.fit(DATA, fixed={"penalty": "mcp"}, **options).methods[0].fitted
+    assert fitted is not None
+    assert fitted.config.parameters.unit == pytest.approx(
+        float(typical_edge_norm(DATA.x, DATA.graph)), rel=0.25
+    )
+
+
+def test_what_has_no_effect_is_not_reported() -> None:
+    power, mcp = searched_values(RunConfig(p=1.5)), searched_values(RunConfig(penalty="mcp", unit=2.0))
+    assert (power["p"], power["penalty"]) == (1.5, "power")
+    assert not {"gamma", "unit"} & {*power}
+    assert (mcp["penalty"], mcp["unit"]) == ("mcp", 2.0)
+    assert "p" not in mcp
 
 
 def test_a_model_from_before_penalties_is_a_power(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_an_edge_is_judged_without_itself() -> None:
     once = graph.edges_once()
     part = torch.arange(once.shape[0] + 5) % 3
     seen = np.zeros(part.shape[0], dtype=int)
-    for chosen, rest in _without_each_part(graph, once, part):
+    for chosen, rest in _without_each_part(graph, once, graph.reverse_entries()[once], part):
         seen += chosen
         left = {tuple(pair) for pair in rest.edge_index.T.tolist()}
         all_pairs = graph.edge_index[:, once].T.tolist()
@@ -86,6 +86,7 @@ def test_an_edge_is_judged_without_itself() -> None:
             assert (tuple(pair) in left) == (tuple(pair[::-1]) in left) == (not out)
         kept = torch.tensor([tuple(pair) in left for pair in graph.edge_index.T.tolist()])
         torch.testing.assert_close(rest.weight, graph.weight[kept])
+        assert rest.digest == plap.Graph.from_edge_index(rest.edge_index, rest.weight, 12).digest
     assert seen.tolist() == [1] * part.shape[0]
 
 

@@ -9,9 +9,9 @@ import torch
 
 import plap
 import tiny_training as tiny
+from plap.edge_lengths import typical_edge_norm
 from plap.models import find_model
 from plap.models.pgnn import PENALTIES, PGNNParameters
-from plap.propagation import typical_edge_norm
 from plap.training import RunConfig, SearchSpace, build_module, train_runs, tune
 
 DATA = tiny.data()
@@ -49,13 +49,11 @@ def test_a_unit_is_the_scale_of_the_features() -> None:
     """Features in another unit, and γ and μ in it, give the same states in that unit."""
     x = torch.randn(DATA.graph.num_nodes, 4, dtype=torch.float64)
     for name in PENALTIES:
-        plain = conv_of(RunConfig(penalty=name, gamma=0.8, mu=0.3))
-        scaled = conv_of(RunConfig(penalty=name, gamma=0.8, mu=0.3, unit=5.0))
-        if name == "power":
-            assert scaled.mu == plain.mu
-            continue
+        plain = conv_of(RunConfig(penalty=name, gamma=0.8, mu=0.3, p=1.4))
+        scaled = conv_of(RunConfig(penalty=name, gamma=0.8, mu=0.3, p=1.4, unit=5.0))
+        penalty, mu = scaled.at_scale_of(x, DATA.graph)
         expected = plap.propagate(x, DATA.graph, penalty=plain.penalty, mu=plain.mu, K=3)
-        found = plap.propagate(5 * x, DATA.graph, penalty=scaled.penalty, mu=scaled.mu, K=3)
+        found = plap.propagate(5 * x, DATA.graph, penalty=penalty, mu=mu, K=3)
         torch.testing.assert_close(found, 5 * expected)
 
 
@@ -74,30 +72,6 @@ def test_a_search_measures_the_unit_on_the_features() -> None:
     )
     assert (power.unit, given.unit) == (1.0, 2.0)
     assert mcp.unit == pytest.approx(found.best.parameters.unit, rel=1e-5)
-
-
-def test_edge_norms_of_runs_and_of_degenerate_graphs() -> None:
-    graph = plap.Graph.from_edges([(0, 1), (1, 2)], num_nodes=4)
-    x = torch.tensor([[0.0], [0.0], [4.0], [9.0]])
-    norms = plap.gradient(x, graph).norm(dim=1)
-    for quantile in (0.0, 0.5, 1.0):
-        expected = norms.sort().values[round(quantile * (len(norms) - 1))]
-        assert float(typical_edge_norm(x, graph, quantile)) == pytest.approx(float(expected) or 1.0)
-    stacked = typical_edge_norm(torch.stack([x, 3 * x]), graph, 1.0)
-    assert stacked.tolist() == pytest.approx([4.0, 12.0])
-    assert float(typical_edge_norm(x, plap.Graph.from_edges([], num_nodes=4))) == 1.0
-
-
-def test_a_relative_layer_commutes_with_the_scale_of_its_input() -> None:
-    choices: list[dict[str, Any]] = [
-        {"p": 1.3},
-        {"penalty": plap.penalties.MCP(2.0)},
-        {"penalty": plap.penalties.Huber(0.5)},
-    ]
-    for options in choices:
-        conv = plap.nn.PLaplacianConv(4, 2, mu=0.2, K=3, bias=False, relative=True, **options)
-        x = torch.randn(DATA.graph.num_nodes, 4)
-        torch.testing.assert_close(conv(7 * x, DATA.graph), 7 * conv(x, DATA.graph), rtol=1e-4, atol=1e-5)
 
 
 def test_p_and_penalty_are_not_given_together() -> None:

@@ -72,6 +72,13 @@ def test_another_seed_tries_something_else() -> None:
     }
 
 
+def test_a_wider_space_tries_what_a_narrower_one_would() -> None:
+    narrow, wide = SearchSpace(penalty=("power",)).draw(40, seed=3), SearchSpace().draw(40, seed=3)
+    powers = [config for config in wide if config.parameters.penalty == "power"]
+    assert 20 < len(powers) < 40
+    assert set(powers) < set(narrow)
+
+
 def test_every_p_gets_its_turn() -> None:
     drawn = SearchSpace().draw(16, seed=0)
     counts = Counter((c.parameters.penalty, c.parameters.p) for c in drawn)

@@ -36,6 +36,7 @@ COMMANDS = {
     "attack": _Entry(
         "attack", "Measure how a fitted model's accuracy falls when an adversary changes edges."
     ),
+    "export": _Entry("export", "Write a fitted model as a program that runs without plap."),
     "report": _Entry("report", "Show the scores of a finished fit and where its page is."),
     "reproduce": _Entry("reproduce", "Run a table of the paper and show it beside the published numbers."),
     "data": _Entry("data_app", "The benchmark data sets and their files."),

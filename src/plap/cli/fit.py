@@ -77,6 +77,20 @@ def fit(
     on_bad_rows: BadRowsOption = "error",
     seed: Annotated[int, typer.Option(help="Random seed for the split, the search and training.")] = 0,
     p: Annotated[float | None, typer.Option(help="Keep p at this value.")] = None,
+    penalty: Annotated[
+        str,
+        typer.Option(
+            help="How edges are weighed by their length: power, mcp, scad, huber, welsch, geman or cauchy; "
+            "auto: validation chooses among power, mcp and huber."
+        ),
+    ] = "auto",
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            help="Keep γ at this value, in units of the median edge norm of the features; every penalty but "
+            "the power has one."
+        ),
+    ] = None,
     mu: Annotated[float | None, typer.Option(help="Keep μ at this value.")] = None,
     steps: Annotated[int | None, typer.Option("--K", help="Keep K at this value.")] = None,
     lr: Annotated[float | None, typer.Option(help="Keep the learning rate at this value.")] = None,
@@ -90,6 +104,14 @@ def fit(
     budget: Annotated[
         int | None, typer.Option(help="Epochs that the search may spend over all runs.")
     ] = None,
+    time_limit: Annotated[
+        str,
+        typer.Option(
+            "--time",
+            help="Time for search and training, such as 60s or 10m; none; or auto: 8m on more than 400,000 "
+            "edges, else none.",
+        ),
+    ] = "auto",
     seeds: Annotated[
         int | None,
         typer.Option(help="Number of ensemble members (default: 8; 1 when training in parts).", min=1),
@@ -150,9 +172,20 @@ def fit(
     """
     pieces = _piece_settings(
         parts, parts_per_batch, graphs_per_batch, pieces_per_step, evaluation, device, checkpoint_every,
-        resume, {"--budget": budget, "--memory-budget": memory_budget},
+        resume, {
+            "--budget": budget, "--memory-budget": memory_budget,
+            "--time": None if time_limit in ("auto", "none") else time_limit,
+        },
     )  # fmt: skip
-    given = {"p": p, "mu": mu, "K": steps, "lr": lr, "dropout": dropout, "weight_decay": weight_decay}
+    if p is not None and (penalty not in ("auto", "power") or gamma is not None):
+        other = "--gamma" if penalty in ("auto", "power") else f"--penalty {penalty}"
+        raise InputError(f"--p is the exponent of the power, so it does not go with {other}")
+    if gamma is not None and penalty == "power":
+        raise InputError("--gamma belongs to the other penalties: --penalty power has the exponent --p")
+    given = {
+        "p": p, "penalty": None if penalty == "auto" else penalty, "gamma": gamma, "mu": mu, "K": steps,
+        "lr": lr, "dropout": dropout, "weight_decay": weight_decay,
+    }  # fmt: skip
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
         models=tuple(name.strip() for name in models.split(",")),
@@ -160,6 +193,7 @@ def fit(
         hidden=hidden, pieces=pieces, metric=metric,
         class_weight=None if class_weight == "none" else class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, seed=seed,
+        time_limit=None if time_limit == "none" else time_limit,
         stop_by=stop_by, stopping=stopping,  # type: ignore[arg-type]
         memory_budget=None if memory_budget is None else _bytes(memory_budget),
     )  # fmt: skip

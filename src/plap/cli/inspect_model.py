@@ -19,8 +19,11 @@ from plap.fitting.artifacts import SavedModel, load_metrics, load_model
 from plap.fitting.prediction import as_fitted
 from plap.insight import load_members
 from plap.insight.learned import Learned, what_was_learned
+from plap.models import find_model
 from plap.reporting.terminal import show_learned
 from plap.training import RunConfig
+
+_SHOWN = ("model", "p", "penalty", "gamma", "unit", "mu", "K", "hidden")
 
 _ROWS = 10
 
@@ -109,7 +112,10 @@ def held_out(out: Path) -> torch.Tensor:
 
 
 def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:
-    chosen = {name: file.config[name] for name in ("model", "p", "mu", "K", "hidden") if name in file.config}
+    config = RunConfig.from_dict(dict(file.config))
+    values, kind = config.to_dict(), find_model(config.model)
+    unused = () if kind.unused is None else kind.unused(config.parameters)
+    chosen = {name: values[name] for name in _SHOWN if name in values and name not in unused}
     same = data.graph.digest == file.graph_digest
     return {
         "graph": data.name,

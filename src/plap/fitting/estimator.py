@@ -31,7 +31,7 @@ from plap.nn.linear import Features
 from plap.training import RunConfig, Trial
 from plap.training.loop import ProgressCallback
 
-_SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay")
+_SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay", "penalty", "gamma")
 
 
 class NodeEstimator(BaseEstimator):  # type: ignore[misc]
@@ -62,10 +62,13 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         settings = FitSettings(
             fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
             max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
-            memory_budget=self.memory_budget,
+            memory_budget=self.memory_budget, time_limit=self.time_limit,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
-        fitted = fit_model(graph, features, labels, sets, settings, task=task, progress=progress)
+        fitted = fit_model(
+            graph, features, labels, sets, settings, task=task, progress=progress,
+            time_limit=settings.deadline(graph),
+        )  # fmt: skip
         self.config_, self.trials_ = fitted.config, fitted.trials
         self.n_features_in_ = features.shape[1]
         runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
@@ -143,6 +146,10 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     ----------
     p, mu, K, lr, dropout, weight_decay : number, optional
         A value given here is kept; what is left open is searched (``tune="auto"``) or has its default.
+    penalty : str, optional
+        How edges are weighed by their length, such as "power", "mcp" or "huber" (:mod:`plap.penalties`).
+    gamma : number, optional
+        The parameter of every penalty but the power, in units of the median edge norm of the features.
     hidden : int
     tune : {"auto", None}
         Successive halving over the paper's grid, judged by labels set aside for validation.
@@ -156,6 +163,8 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         What the search and early stopping go by, see :data:`plap.data.METRICS`; accuracy by default.
     class_weight : {"balanced", None} or mapping
         Weights of classes in the training loss; "balanced" makes all classes count the same.
+    time_limit : number of seconds, text such as "10m", None or "auto"
+        Of search and training; see :class:`plap.fitting.FitSettings`.
     max_epochs, patience, stop_by, seed, memory_budget :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
@@ -202,17 +211,21 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         stop_by: Any = "accuracy",
         seed: int = 0,
         memory_budget: MemoryBudget = None,
+        time_limit: float | str | None = "auto",
         metric: str | None = None,
         class_weight: ClassWeight = None,
+        penalty: str | None = None,
+        gamma: float | None = None,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
+        self.penalty, self.gamma = penalty, gamma
         self.hidden = hidden
         self.tune, self.budget, self.seeds = tune, budget, seeds
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget = memory_budget
+        self.memory_budget, self.time_limit = memory_budget, time_limit
         self.metric, self.class_weight = metric, class_weight
 
     def fit(

@@ -43,8 +43,8 @@ _MEMBERS_OF_SAMPLE = 1
 """Members of the ensemble that judge the edges of a sample."""
 
 
-def page_content(comparison: Comparison) -> FitReport:
-    """What the page and the terminal show."""
+def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
+    """What the page and the terminal show; ``trust`` is what :func:`judged_trust` says."""
     data, fitted = comparison.data, comparison.fitted
     task = comparison.task
     metric = task.metric
@@ -77,7 +77,7 @@ def page_content(comparison: Comparison) -> FitReport:
         ],
         trials=_trials(comparison),
         uncertain_nodes=_uncertain(comparison) if single else (),
-        doubted_edges=_doubted(comparison) if single or task.numeric else (),
+        doubted_edges=() if trust is None else _doubted(comparison, trust),
         judged_edges=MOST_JUDGED if data.graph.num_edges > MOST_JUDGED else None,
         columns=_columns(comparison),
         relations=_relations(comparison),
@@ -96,10 +96,10 @@ def page_content(comparison: Comparison) -> FitReport:
 
 def _one_answer(comparison: Comparison) -> str:
     """What must be said first where every node gets the same prediction."""
-    said = comparison.task.decode(comparison.model.probabilities).unique(dim=0)
-    if said.shape[0] > 1:
+    said = comparison.task.decode(comparison.model.probabilities)
+    if not bool((said == said[0]).all()):
         return ""
-    (answer,) = comparison.task.words(said)
+    (answer,) = comparison.task.words(said[:1])
     return f"Every node is predicted to be {answer!r}: the model tells no nodes apart. "
 
 
@@ -264,25 +264,31 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
     return rows
 
 
-def _doubted(comparison: Comparison) -> list[EdgeRow]:
+def judged_trust(comparison: Comparison) -> Tensor | None:
+    """Trust of every edge, [entries], or of a sample and NaN elsewhere; None where it is not defined."""
     data, fitted, task = comparison.data, comparison.fitted, comparison.task
-    if find_model(fitted.config.model).pair_states is None or not can_be_judged(data.graph):
-        return []
+    if not (task.one_class_per_node or task.numeric) or not can_be_judged(data.graph):
+        return None
+    if find_model(fitted.config.model).pair_states is None:
+        return None
     members = members_of(fitted.ensemble.runs, data.x.shape[1], task.num_outputs)
-    once = data.graph.edges_once()
-    if once.shape[0] > MOST_JUDGED:
+    many = data.graph.edges_once().shape[0] > MOST_JUDGED
+    if many:
         members = members[:_MEMBERS_OF_SAMPLE]
-    trust = edge_trust(
-        members, data.x, data.graph, seed=fitted.config.seed,
-        sample=MOST_JUDGED if once.shape[0] > MOST_JUDGED else None,
-    )  # fmt: skip
+    return edge_trust(
+        members, data.x, data.graph, seed=fitted.config.seed, sample=MOST_JUDGED if many else None
+    )
+
+
+def _doubted(comparison: Comparison, trust: Tensor) -> list[EdgeRow]:
+    data, once = comparison.data, comparison.data.graph.edges_once()
     source, target = data.graph.edge_index
-    said = task.decode(comparison.model.probabilities)
+    said = comparison.task.decode(comparison.model.probabilities)
     rows = []
     judged = once[~trust[once].isnan()]
     for entry in judged[trust[judged].argsort()[:_ROWS]].tolist():
         i, j = int(source[entry]), int(target[entry])
-        names = task.words(said[[i, j]])
+        names = comparison.task.words(said[[i, j]])
         rows.append(
             EdgeRow(
                 str(data.node_ids[i]),

@@ -32,6 +32,9 @@ from plap.models import find_model
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Ranks, join_ranks
 
+_SHARE_OF_EACH = 0.75
+"""Of the time that is left, what the model takes, and then each rival that is trained."""
+
 
 def fit(
     data: Any,
@@ -145,12 +148,13 @@ class _OnWholeGraph:
 
     def __init__(self, data: GraphData, split: Split, settings: FitSettings, task: Task) -> None:
         self._data, self._split, self._settings, self._task = data, split, settings, task
+        self._deadline = settings.deadline(data.graph)
 
     def __call__(self, model: str, progress: ProgressCallback | None) -> Fitted:
         data = self._data
         return fit_model(
             data.graph, data.x, data.y, self._split, self._settings, model,
-            task=self._task, progress=progress,
+            task=self._task, progress=progress, time_limit=self._deadline.part(_SHARE_OF_EACH),
         )  # fmt: skip
 
 
@@ -184,6 +188,8 @@ class _Comparing:
             else:
                 interrupted = method.interrupted
                 methods += [] if interrupted else [method]
+        if any(method.fitted is not None and method.fitted.out_of_time for method in methods):
+            remarks += (self.settings.said_of_time,)
         return FitResult(self.data, self.split, self.settings, tuple(methods), interrupted, remarks)
 
     def _trained(self, model: str, train: Train) -> Method:

@@ -27,12 +27,14 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    p, mu, K, lr, dropout, weight_decay, hidden, tune, budget, seeds, validation :
+    p, mu, K, lr, dropout, weight_decay, penalty, gamma, hidden, tune, budget, seeds, validation :
         As for :class:`plap.PGNNClassifier`.
     metric : {"r2", "mae", "rmse"}, optional
         What the search and early stopping go by; R² by default.
     loss : {"huber", "squared"}
         In units of the standard deviation of the training labels.
+    time_limit : number of seconds, text such as "10m", None or "auto"
+        Of search and training; see :class:`plap.fitting.FitSettings`.
     max_epochs, patience, stop_by, seed, memory_budget :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
@@ -74,17 +76,21 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         stop_by: Any = "accuracy",
         seed: int = 0,
         memory_budget: MemoryBudget = None,
+        time_limit: float | str | None = "auto",
         metric: str | None = None,
         loss: Loss = "huber",
+        penalty: str | None = None,
+        gamma: float | None = None,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
+        self.penalty, self.gamma = penalty, gamma
         self.hidden = hidden
         self.tune, self.budget, self.seeds = tune, budget, seeds
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget = memory_budget
+        self.memory_budget, self.time_limit = memory_budget, time_limit
         self.metric, self.loss = metric, loss
 
     def fit(

@@ -9,18 +9,23 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from plap.atomic_file import write_atomic
 from plap.data.dataset import features_digest
+from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison
-from plap.fitting.page_content import page_content
+from plap.fitting.export import Export, export_model
+from plap.fitting.node_content import Teller, node_sections
+from plap.fitting.page_content import judged_trust, page_content
 from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values
 from plap.fitting.task_content import task_sections
 from plap.reporting.fit_content import FitReport
 from plap.reporting.html_page import fit_page
+from plap.reporting.node_sections import NodeStory
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +139,10 @@ class FitResult(Comparison):
         files = ResultFiles(self.predictions, self.saved_model, self.metrics, self.page)
         return write_result(folder, files)
 
+    def export(self, path: Path | str) -> Export:
+        """Write a program that runs without plap; see :func:`plap.fitting.export.export_model`."""
+        return export_model(self.saved_model, path)
+
     def report(self, path: Path | str) -> None:
         """Write the page alone: one HTML file with everything in it."""
         write_atomic(Path(path), self.page.encode())
@@ -141,9 +150,36 @@ class FitResult(Comparison):
     @cached_property
     def page(self) -> str:
         """The page, HTML."""
-        return fit_page(self.content, task_sections(self))
+        return fit_page(self.content, task_sections(self), node_sections(self, self.edge_trust))
 
     @cached_property
     def content(self) -> FitReport:
         """What the page and the terminal show."""
-        return page_content(self)
+        return page_content(self, self.edge_trust)
+
+    @cached_property
+    def edge_trust(self) -> Tensor | None:
+        """Trust of every edge, in the order of ``data.graph.edge_index``; NaN for edges that were not drawn.
+
+        Beyond 100,000 edges as many are drawn at random and judged. None where the model has no edge trust.
+        """
+        return judged_trust(self)
+
+    def explain(self, node: Any) -> NodeStory:
+        """How the prediction of a node came about: what its own columns and its neighbours add.
+
+        Parameters
+        ----------
+        node : an id, as in ``data.node_ids``
+        """
+        ids = list(self.data.node_ids)
+        try:
+            position = ids.index(node) if node in ids else list(map(str, ids)).index(str(node))
+        except ValueError:
+            raise InputError(f"{self.data.name} has no node {node!r}") from None
+        if not self.saved_model.task.one_class_per_node and not self.task.numeric:
+            raise InputError("predictions of several labels per node cannot be explained")
+        story = Teller(self, self.edge_trust).story(position, "")
+        if story is None:
+            raise InputError(f"the node {node!r} has too many neighbours to explain its prediction")
+        return story

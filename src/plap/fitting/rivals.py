@@ -23,6 +23,8 @@ _LARGE = 200_000
 boosted trees are fewer, learn from a sample, and answer only for nodes that are scored."""
 _MOST_ROWS = 50_000
 """Training nodes, and validation nodes, that boosted trees see of a large graph."""
+_WORTH_THREADS = 1_000_000
+"""Cells of a training table that are worth several threads."""
 _TREES, _FEW_TREES = 200, 100
 """Rounds of boosting at most; trees over all classes on a large graph."""
 _MUS = (0.1, 1.0)
@@ -85,7 +87,8 @@ def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
         **(few if large else {"max_iter": _TREES}), early_stopping=True, n_iter_no_change=15, random_state=0
     )
     seen = np.isin(labels[val], labels[train]) | task.numeric
-    with threadpool_limits(torch.get_num_threads()):
+    # Threads that wait for one another at every node of a tree cost more than they bring where rows are few.
+    with threadpool_limits(torch.get_num_threads() if train.size * x.shape[1] > _WORTH_THREADS else 1):
         model.fit(
             x[train], labels[train], sample_weight=None if weights is None else weights.numpy(),
             X_val=x[val][seen], y_val=labels[val][seen],

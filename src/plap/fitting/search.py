@@ -17,6 +17,7 @@ from plap.nn.linear import Features
 from plap.training import (
     Ensemble,
     RunConfig,
+    RunResult,
     SearchSpace,
     SplitLike,
     Trial,
@@ -26,6 +27,8 @@ from plap.training import (
 )
 from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
+from plap.training.stopping import Deadline, TimeLimit
+from plap.training.tuning import with_measurements
 
 Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a method whose training begins; returns what to tell its progress to."""
@@ -51,6 +54,8 @@ class Fitted:
     """What the search tried; nothing where there was none."""
     ensemble: Ensemble
     interrupted: bool = False
+    out_of_time: bool = False
+    """Whether a time limit ended the search or the training."""
 
 
 Train = Callable[[str, ProgressCallback | None], Fitted]
@@ -68,6 +73,7 @@ def fit_model(
     num_classes: int | None = None,
     task: Task | None = None,
     progress: ProgressCallback | None = None,
+    time_limit: TimeLimit = None,
 ) -> Fitted:
     """Search the model's own grid, then train the winner with several seeds, on the whole graph.
 
@@ -78,28 +84,38 @@ def fit_model(
     settings : FitSettings
     model : str
         A name of :mod:`plap.models`.
+    time_limit : number of seconds, or text such as "10m", optional
+        Of search and training together; see :func:`plap.training.tune`. A first model is trained whatever it
+        takes.
     """
+    deadline = Deadline.of(time_limit)
+    progress = _timed(progress, deadline)
     config = settings.config(model)
     trials: tuple[Trial, ...] = ()
+    known: tuple[RunResult, ...] = ()
     interrupted = False
     memory = settings.memory_budget
-    if settings.search:
+    if not settings.search:
+        (config,) = with_measurements([config], graph, x)
+    else:
         found = tune(
             graph, x, y, split, space=_spaces(config, settings), seed=config.seed, budget=settings.budget,
             num_classes=num_classes, task=task, memory_budget=memory,
-            progress=_part(progress, 0.0, _SEARCH),
+            progress=_part(progress, 0.0, _SEARCH), time_limit=deadline,
         )  # fmt: skip
-        config, trials, interrupted = found.best, found.trials, found.interrupted
-        if interrupted:  # whoever interrupts does not wait for another training
+        config, trials, interrupted, known = found.best, found.trials, found.interrupted, found.winners
+        # whoever interrupts does not wait for another training, and after a time limit there is none
+        if interrupted or (deadline.passed and not known) or any(run.out_of_time for run in known):
+            runs = known if known and not interrupted else (found.best_run,)
             task = training_task(y, [split], graph.num_nodes, num_classes, task)
-            return checked(Fitted(found.best_run.config, trials, combine([found.best_run], task), True))
+            return checked(Fitted(runs[0].config, trials, combine(runs, task), interrupted, out_of_time=True))
     report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
-        graph, x, y, split, config, settings.members,
-        num_classes=num_classes, task=task, memory_budget=memory, progress=report,
+        graph, x, y, split, config, settings.members, known=known,
+        num_classes=num_classes, task=task, memory_budget=memory, progress=report, time_limit=deadline,
     )  # fmt: skip
     interrupted = interrupted or any(run.interrupted for run in ensemble.runs)
-    return checked(Fitted(config, trials, ensemble, interrupted))
+    return checked(Fitted(config, trials, ensemble, interrupted, out_of_time=deadline.passed))
 
 
 def checked(fitted: Fitted) -> Fitted:
@@ -111,6 +127,14 @@ def checked(fitted: Fitted) -> Fitted:
             f"training with a learning rate of {fitted.config.lr:g} diverges at once, try a smaller one"
         )
     return fitted
+
+
+def _timed(progress: ProgressCallback | None, deadline: Deadline) -> ProgressCallback | None:
+    """``progress`` that is at least as far as the clock."""
+    if progress is None or not deadline.is_set:
+        return progress
+    whole = max(deadline.left, 1e-9)
+    return lambda state: progress(replace(state, done=max(state.done, 1 - deadline.left / whole)))
 
 
 def _part(progress: ProgressCallback | None, begin: float, end: float) -> ProgressCallback | None:
@@ -134,7 +158,8 @@ def _spaces(config: RunConfig, settings: FitSettings) -> list[SearchSpace]:
 
 
 def searched_values(config: RunConfig) -> dict[str, Any]:
-    """The fields that a search of this model may choose, by name."""
+    """The fields that a search of this model may choose, by name, without those that have no effect."""
     kind = find_model(config.model)
     names = dict.fromkeys(name for grid in (kind.search_grid, *kind.variants) for name in grid)
-    return {name: config.value(name) for name in names}
+    unused = () if kind.unused is None else kind.unused(config.parameters)
+    return {name: config.value(name) for name in names if name not in unused}

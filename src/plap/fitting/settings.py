@@ -9,13 +9,21 @@ from typing import Any, Literal, get_args
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
+from plap.graph import Graph
 from plap.models import find_model, models_with
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
 from plap.training.pieces.evaluation import EvaluateOn
+from plap.training.stopping import Deadline, parse_duration
 
 MODEL = "pgnn"
 """The model that a fit is for; see :mod:`plap.models`."""
+
+
+_LARGE = 400_000
+"""Edges from which on a search would take more than ten minutes on two cores."""
+_LARGE_LIMIT = 480.0
+"""Seconds; reading, predicting and writing come on top."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +63,9 @@ class FitSettings:
     stopping: Stopping = "progress"
     """What patience counts from, see :class:`plap.training.RunConfig`."""
     seed: int = 0
+    time_limit: float | str | None = "auto"
+    """Of search and training, the model and its rivals together: seconds, or text such as "10m"; None: no
+    limit. "auto": none, but eight minutes where the graph has more than 400,000 edges."""
     memory_budget: int | str | None = None
     metric: str | None = None
     """What the search, early stopping and the headline go by, see :data:`plap.data.METRICS`. None: accuracy;
@@ -78,6 +89,10 @@ class FitSettings:
             raise InputError(f"conformal must be a coverage between 0 and 1, not {self.conformal!r}")
         if self.loss not in get_args(Loss):
             raise InputError(f"loss must be one of {', '.join(get_args(Loss))}, not {self.loss!r}")
+        if self.time_limit not in ("auto", None):
+            parse_duration(self.time_limit)
+            if self.pieces is not None:
+                raise InputError("time_limit does not go with training in pieces")
         for name in self.models:
             if find_model(name).pair_states is None:  # the page shows which edges the model trusts
                 raise InputError(f"models may be {models_with('pair_states')}, not {name}: see rivals")
@@ -86,6 +101,20 @@ class FitSettings:
     def members(self) -> int:
         """Number of ensemble members."""
         return self.seeds or (8 if self.pieces is None else 1)
+
+    def deadline(self, graph: Graph) -> Deadline:
+        """When search and training on this graph must end, if they begin now."""
+        if self.time_limit != "auto":
+            return Deadline.of(self.time_limit)
+        return Deadline.of(_LARGE_LIMIT if graph.num_edges > _LARGE and self.pieces is None else None)
+
+    @property
+    def said_of_time(self) -> str:
+        """What to say of a fit that the clock ended."""
+        if self.time_limit == "auto":
+            minutes = f"{_LARGE_LIMIT / 60:.0f} minutes"
+            return f"Training ended after {minutes}, the limit for large graphs; --time sets another."
+        return f"Training ended at the time limit ({self.time_limit}); more time would allow a wider search."
 
     def config(self, model: str) -> RunConfig:
         """The configuration of ``model`` that a search starts from; ``fixed`` concerns :data:`MODEL` only."""

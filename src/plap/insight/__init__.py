@@ -8,6 +8,7 @@ from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
 from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard, pair_evidence
 from plap.insight.risk_bound import RiskBound, risk_bound
 from plap.insight.trust_comparison import TrustComparison, compare_trust, compare_trust_under_attack
+from plap.insight.trust_explanation import trust_explanation
 from plap.insight.weights import learned_weights, relative_weights, uniform_entropy, weight_entropy
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "pair_evidence",
     "relative_weights",
     "risk_bound",
+    "trust_explanation",
     "tsne",
     "uniform_entropy",
     "weight_entropy",

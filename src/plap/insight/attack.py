@@ -87,7 +87,8 @@ def attack_curve(
     budgets : sequence of float
         Share of the edges that may be changed; with ``local`` share of the edges of the attacked node.
     local : bool
-        Attack each of the nodes alone, with all else unchanged, instead of all at once.
+        Attack each of the nodes alone, by edges of its own and with all else unchanged, instead of all at
+        once.
     retrain : function of a graph, optional
         Returns new members.
     steps : int
@@ -108,13 +109,17 @@ def attack_curve(
         share = check_number("budget", budget, above=0)
         if local:
             found = [
-                _attacked(members, x, graph, y, target.reshape(1), _count(share, degree), None, steps, seed)
+                _attacked(
+                    members, x, graph, y, target.reshape(1), _count(share, degree), None, steps, seed, local
+                )
                 for target, degree in zip(targets, torch.diff(graph.indptr)[targets].tolist(), strict=True)
             ]
             changed, right, random = np.array(found, dtype=float).mean(0)
         else:
             count = _count(share, graph.num_edges)
-            changed, right, random = _attacked(members, x, graph, y, targets, count, retrain, steps, seed)
+            changed, right, random = _attacked(
+                members, x, graph, y, targets, count, retrain, steps, seed, local
+            )
         points.append(AttackPoint(share, round(changed), float(right), float(random)))
     return AttackCurve(targets.numel(), clean, tuple(points), retrain is not None, local)
 
@@ -127,6 +132,7 @@ def adaptive_attack(
     nodes: Tensor,
     count: int,
     *,
+    at: int | None = None,
     steps: int = 60,
     seed: int = 0,
 ) -> Graph:
@@ -144,6 +150,9 @@ def adaptive_attack(
     nodes : Tensor, int64
         Indices of the nodes whose predictions are attacked.
     count : int, at least 1
+    at : int, optional
+        Change edges of this node only: all its pairs are looked at in every step, instead of a random block
+        of all pairs of nodes that changes from step to step.
 
     Examples
     --------
@@ -159,14 +168,15 @@ def adaptive_attack(
         raise InputError(
             "an attack changes which nodes are joined: graph must have neither weights nor loops"
         )
-    pairs = graph.num_nodes * (graph.num_nodes - 1) // 2
+    pairs = graph.num_nodes - 1 if at is not None else graph.num_nodes * (graph.num_nodes - 1) // 2
     if count >= pairs:
         raise InputError(f"count must be less than the {pairs} pairs of nodes, not {count}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that contrib is experimental
         from torch_geometric.contrib.nn import PRBCDAttack  # noqa: PLC0415
     block = min(max(_BLOCK, 4 * count), 2 * pairs)
-    attack = PRBCDAttack(
+    kind = PRBCDAttack if at is None else _at_one_node(PRBCDAttack, at)
+    attack = kind(
         _Ensemble(members), block_size=block, epochs=steps, epochs_resampling=max(1, steps * 3 // 4),
         loss="tanh_margin", log=False,
     )  # fmt: skip
@@ -179,6 +189,23 @@ def adaptive_attack(
             names = " and ".join(sorted({type(member).__name__ for member in members}))
             raise InputError(f"{names} does not weigh edges, so it has no gradient to attack by") from None
     return Graph.from_edge_index(edges, num_nodes=graph.num_nodes)
+
+
+def _at_one_node(attack: type[Any], node: int) -> type[Any]:
+    """PyG's attack with all pairs of one node in the place of a random block."""
+
+    class AtOneNode(attack):  # type: ignore[misc]
+        def _sample_random_block(self, budget: int = 0) -> None:
+            others = torch.arange(self.num_nodes - 1, device=self.device)
+            others += others >= node
+            ends = torch.stack([others, torch.full_like(others, node)])
+            self.current_block, self.block_edge_index = others, ends.sort(0).values
+            self.block_edge_weight = torch.full(others.shape, self.coeffs["eps"], device=self.device)
+
+        def _resample_random_block(self, budget: int) -> None:
+            """There is nothing else to look at."""
+
+    return AtOneNode
 
 
 class _Ensemble(torch.nn.Module):
@@ -216,14 +243,15 @@ def _right(
 
 def _attacked(
     members: Sequence[torch.nn.Module], x: Features, graph: Graph, y: Tensor, targets: Tensor, count: int,
-    retrain: Retrain | None, steps: int, seed: int,
+    retrain: Retrain | None, steps: int, seed: int, local: bool,
 ) -> tuple[float, float, float]:  # fmt: skip
     """Edges changed, accuracy after the attack, accuracy after as many random edges."""
     if count == 0:
         clean = _right(members, x, graph, y, targets)
         return 0.0, clean, clean
-    attacked = adaptive_attack(members, x, graph, y, targets, count, steps=steps, seed=seed)
-    noisy = with_random_edges(graph, count, seed, at=targets if targets.numel() == 1 else None)
+    at = int(targets) if local else None
+    attacked = adaptive_attack(members, x, graph, y, targets, count, at=at, steps=steps, seed=seed)
+    noisy = with_random_edges(graph, count, seed, at=targets if local else None)
     scores = [_right(retrain(g) if retrain else members, x, g, y, targets) for g in (attacked, noisy)]
     return float(changed_edges(graph, attacked)), scores[0], scores[1]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,21 +80,23 @@ def edge_trust(
     if not members:
         raise InputError("edge trust needs at least one trained model")
     folds = check_integer("folds", folds, 2)
-    if not can_be_judged(graph):
+    once = graph.edges_once()
+    if not _has_both(graph, once.shape[0]):
         raise InputError(
             "edge trust compares edges with pairs of nodes without an edge; the graph must have both"
         )
-    once = graph.edges_once()
     rng = generator(seed)
-    apart = _pairs_apart(graph, graph.edge_index[:, once], rng)
+    joined, reverse = graph.edge_index[:, once], graph.reverse_entries()
+    apart = _pairs_apart(graph, joined, rng)
     if sample is not None and sample < once.shape[0]:
-        once, folds = once[torch.from_numpy(sample_distinct(rng, once.shape[0], sample))], 1
-    joined = graph.edge_index[:, once]
+        drawn = torch.from_numpy(sample_distinct(rng, once.shape[0], sample))
+        once, joined, folds = once[drawn], joined[:, drawn], 1
     asked = torch.cat([joined, apart], dim=1)
     part = torch.from_numpy(rng.permutation(asked.shape[1]) % folds)
+    rests = _without_each_part(graph, once, reverse[once], part)
     evidence = np.column_stack(
         [
-            _judged(members, x, graph, once, asked, part),
+            _judged(members, x, rests, asked),
             feature_cosine(x, asked),
             neighbour_jaccard(graph, asked),
         ]
@@ -102,13 +104,16 @@ def edge_trust(
     odds = _odds(evidence, _belief(members, x, graph)[once].numpy(), rng)
     trust = torch.full((graph.num_entries,), torch.nan, dtype=torch.float64)
     trust[once] = torch.from_numpy(odds)
-    trust[graph.reverse_entries()[once]] = trust[once]
+    trust[reverse[once]] = trust[once]
     return trust
 
 
 def can_be_judged(graph: Graph) -> bool:
     """Whether the graph has both an edge and a pair of nodes without one."""
-    edges = graph.edges_once().shape[0]
+    return _has_both(graph, graph.edges_once().shape[0])
+
+
+def _has_both(graph: Graph, edges: int) -> bool:
     return 0 < edges < graph.num_nodes * (graph.num_nodes - 1) // 2
 
 
@@ -122,11 +127,11 @@ def _pairs_apart(graph: Graph, joined: Tensor, rng: np.random.Generator) -> Tens
 
 
 def _judged(
-    members: Sequence[Any], x: Features, graph: Graph, once: Tensor, asked: Tensor, part: Tensor
+    members: Sequence[Any], x: Features, rests: Iterable[tuple[NDArray[Any], Graph]], asked: Tensor
 ) -> NDArray[np.float64]:
     """Mean evidence of the members about each pair, on the graph without the edges of the pair's part."""
     rows: NDArray[np.float64] | None = None
-    for chosen, rest in _without_each_part(graph, once, part):
+    for chosen, rest in rests:
         each = [pair_evidence(member, x, rest, asked[:, chosen]) for member in members]
         mean = torch.stack(each).double().mean(0).numpy()
         rows = np.empty((asked.shape[1], mean.shape[1])) if rows is None else rows
@@ -135,15 +140,21 @@ def _judged(
     return rows
 
 
-def _without_each_part(graph: Graph, once: Tensor, part: Tensor) -> Iterator[tuple[NDArray[Any], Graph]]:
-    """Which pairs belong to each part, and the graph without their edges; self-loops stay."""
-    edges, weight, reverse = graph.edge_index, graph.weight.detach(), graph.reverse_entries()
+def _without_each_part(
+    graph: Graph, once: Tensor, reverse: Tensor, part: Tensor
+) -> Iterator[tuple[NDArray[Any], Graph]]:
+    """Which pairs belong to each part, and the graph without their edges; self-loops stay.
+
+    ``once`` and ``reverse`` are the two entries of each edge.
+    """
     for number in part.unique().tolist():
         kept = torch.ones(graph.num_entries, dtype=torch.bool)
-        left_out = once[part[: once.shape[0]] == number]
-        kept[left_out] = kept[reverse[left_out]] = False
-        rest = Graph.from_edge_index(
-            edges[:, kept], weight[kept], graph.num_nodes, symmetrize="error", self_loops="keep"
+        mine = part[: once.shape[0]] == number
+        kept[once[mine]] = kept[reverse[mine]] = False
+        before = torch.zeros(graph.num_entries + 1, dtype=graph.indptr.dtype)
+        torch.cumsum(kept, 0, out=before[1:])
+        rest = Graph(
+            before[graph.indptr.long()], graph.indices[kept], graph.weight.detach()[kept], graph.info
         )
         yield (part == number).numpy(), rest
 
@@ -177,7 +188,7 @@ def _odds(
     comparison = make_pipeline(
         QuantileTransformer(n_quantiles=min(1000, rows.shape[0]), subsample=None),
         SplineTransformer(knots=knots, extrapolation="constant"),
-        LogisticRegression(max_iter=1000),
+        LogisticRegression(solver="newton-cholesky"),
     ).fit(rows, is_edge, logisticregression__sample_weight=_balanced(belief[some], rows.shape[0]))
     parts = [
         comparison.decision_function(evidence[start : min(start + _COMPARED, edges)])

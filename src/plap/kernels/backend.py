@@ -34,6 +34,8 @@ class Capabilities:
     """Whether torch.func.grad and forward-mode derivatives exist."""
     automatic: bool = True
     """Whether ``backend="auto"`` may choose it."""
+    missing: str | None = None
+    """What keeps it from working on this machine at all, in a sentence; None if nothing does."""
 
 
 @runtime_checkable

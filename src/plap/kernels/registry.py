@@ -11,9 +11,10 @@ from plap.kernels.backend import Backend, Variant
 from plap.kernels.dense import DENSE
 from plap.kernels.fused.backend import FUSED
 from plap.kernels.torch.backend import TORCH
+from plap.kernels.triton.backend import TRITON
 from plap.penalties import Penalty, Power
 
-BACKENDS: tuple[Backend, ...] = (FUSED, TORCH, DENSE)
+BACKENDS: tuple[Backend, ...] = (FUSED, TRITON, TORCH, DENSE)
 """In the order in which "auto" asks them."""
 
 
@@ -87,6 +88,8 @@ def _refusal(
 ) -> str | None:  # fmt: skip
     """Why a backend does not serve a call, in a sentence; None if it does."""
     serves = backend.capabilities
+    if serves.missing is not None:
+        return serves.missing
     if variant not in serves.variants:
         able = " or ".join(repr(b.name) for b in BACKENDS if variant in b.capabilities.variants)
         return f"variant {variant!r} needs backend {able}, not {backend.name!r}"

@@ -293,4 +293,5 @@ DEEP_PGNN_MODEL = ModelKind(
     edge_weights=_edge_weights,
     embeddings=_embeddings,
     pair_states=_pair_states,
+    exportable=True,
 )  # fmt: skip

@@ -63,6 +63,8 @@ class ModelKind(Generic[P]):
     search: Grid | tuple[Grid, ...] | None = None
     """What :func:`plap.training.tune` and ``plap fit`` search: a grid, or several that are searched together;
     by default the grid."""
+    on_request: tuple[Grid, ...] = ()
+    """Grids that are searched only where a word is asked for that no grid of ``search`` has."""
     variants: tuple[Grid, ...] = ()
     """Values in place of or beside those of ``search``, one grid for each of the forms of a model that are
     worth a search of their own; see :func:`plap.training.architectures`."""
@@ -70,6 +72,8 @@ class ModelKind(Generic[P]):
     """Parameters whose values a random draw from ``search`` takes equally often."""
     measured: Callable[[Sequence[P], Graph, Features], list[P]] | None = None
     """(candidates of a search, graph, x) → the same with what is measured on the data, such as a unit."""
+    unused: Callable[[P], tuple[str, ...]] | None = None
+    """(parameters) → fields that have no effect beside the others, which reports leave out."""
     later: tuple[str, ...] = ()
     """Parameters that the model did not have at first: models saved before may lack them."""
     dropout_fields: tuple[str, ...] | None = None
@@ -95,6 +99,9 @@ class ModelKind(Generic[P]):
     """(module) → whether its edge weights are 0 where it does not believe an edge."""
     pair_states: Callable[[Any, Features, Graph], PairStates] | None = None
     """(module, x, graph) → what edge trust is judged by."""
+    exportable: bool = False
+    """Whether :func:`plap.fitting.export.export_model` can trace the module: all that it asks of a graph goes
+    through :class:`plap.nn.PLaplacianConv`."""
 
     def label_of(self, parameters: P) -> str:
         """What a table calls the model.

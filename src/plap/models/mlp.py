@@ -69,4 +69,5 @@ MLP_MODEL = ModelKind(
     ),
     hops=lambda c: 0,
     module=MLP,
+    exportable=True,
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from plap.edge_lengths import typical_edge_norm
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
 from plap.models.kind import Grid, ModelKind, PairStates
@@ -27,8 +28,8 @@ from plap.models.stacked import (
 from plap.nn import PGNN
 from plap.nn.adjacency import times
 from plap.nn.linear import Features
-from plap.penalties import BUILT_IN, Parameter, Penalty, Power
-from plap.propagation import propagate, typical_edge_norm
+from plap.penalties import BUILT_IN, Penalty, Power
+from plap.propagation import propagate
 
 PENALTIES: dict[str, type[Penalty]] = {penalty.__name__.lower(): penalty for penalty in BUILT_IN}
 """By the names that the parameter ``penalty`` takes: ``power``, ``mcp``, ``huber`` and so on."""
@@ -51,8 +52,8 @@ class PGNNParameters(Parameters):
     gamma: float = number(3.0, above=0)
     """The parameter of every other penalty."""
     unit: float = number(1.0, above=0)
-    """The length in which such a penalty's γ and μ are given; a search takes the median edge norm of the
-    features, so that one grid serves features of any scale."""
+    """The length in which γ and μ are given, see :func:`plap.propagate`. For other penalties than the power a
+    search takes the median edge norm of the features, so that one grid serves features of any scale."""
     detach_weights: bool = switch(False)
     """Whether the weights of edges are constants in the backward pass."""
 
@@ -84,6 +85,7 @@ ROBUST: tuple[Grid, ...] = (
     {
         "penalty": ("mcp",),
         "gamma": (0.7, 1.2, 2.0),
+        "unit": (1.0,),
         "mu": (0.1, 0.3),
         "K": (5,),
         "lr": (0.01, 0.05),
@@ -94,6 +96,7 @@ ROBUST: tuple[Grid, ...] = (
     {
         "penalty": ("huber",),
         "gamma": (0.1, 0.5),
+        "unit": (1.0,),
         "mu": (0.1, 0.5),
         "K": (5,),
         "lr": (0.01,),
@@ -102,7 +105,13 @@ ROBUST: tuple[Grid, ...] = (
         "detach_weights": (True,),
     },
 )
-"""Penalties for graphs with edges that lie: lengths are in units of the median edge norm of the features."""
+"""Penalties for graphs with edges that lie. A unit of 1 is replaced by the features' median edge norm."""
+
+ON_REQUEST: tuple[Grid, ...] = (
+    {**ROBUST[0], "penalty": ("scad",), "gamma": (0.3, 0.5, 0.8)},
+    *({**ROBUST[0], "penalty": (name,)} for name in ("welsch", "geman", "cauchy")),
+)
+"""The other penalties: SCAD leaves out an edge from 3.7 γ on."""
 
 _DIRECTIONS = 64
 """Random directions of the features in which lengths are measured."""
@@ -123,19 +132,11 @@ def _measured(candidates: Sequence[PGNNParameters], graph: Graph, x: Features) -
 
 
 def _build(c: PGNNParameters, in_channels: int, out_channels: int) -> torch.nn.Module:
-    penalty, mu = _penalty(c.penalty, c.p, c.gamma, c.unit, c.mu)
     return PGNN(
-        in_channels, c.hidden, out_channels, mu=float(mu), K=c.K, dropout=c.dropout,
+        in_channels, c.hidden, out_channels, mu=c.mu, K=c.K, dropout=c.dropout, unit=c.unit,
         detach_weights=c.detach_weights,
-        **({"p": c.p} if isinstance(penalty, Power) else {"penalty": penalty}),
+        **({"p": c.p} if c.penalty == "power" else {"penalty": PENALTIES[c.penalty](c.gamma)}),
     )  # fmt: skip
-
-
-def _penalty(
-    name: str, p: Parameter, gamma: Parameter, unit: Parameter, mu: Parameter
-) -> tuple[Penalty, Parameter]:
-    """The penalty and μ in absolute units."""
-    return (Power(p), mu) if name == "power" else PENALTIES[name](gamma).in_units_of(unit, mu)
 
 
 def _head(
@@ -152,8 +153,10 @@ def _head(
 
 def _propagated(x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
-    values = (settings.column(name, torch.float64) for name in ("p", "gamma", "unit", "mu"))
-    penalty, mu = _penalty(settings.common("penalty"), *values)
+    p, gamma, unit, mu = (settings.column(name, torch.float64) for name in ("p", "gamma", "unit", "mu"))
+    kind = settings.common("penalty")
+    penalty: Penalty = Power(p) if kind == "power" else PENALTIES[kind](gamma)
+    penalty, mu = penalty.in_units_of(unit, mu)
     assert isinstance(mu, Tensor)
     return propagate_unchecked(
         x, graph, penalty, mu, settings.common("K"),
@@ -202,8 +205,10 @@ PGNN_MODEL = ModelKind(
     grid=PAPER,
     small=SMALL,
     search=(PAPER_AND_LARGE_MU, *ROBUST),
+    on_request=ON_REQUEST,
     even_over=("penalty", "p"),
     measured=_measured,
+    unused=lambda c: ("gamma", "unit") if c.penalty == "power" else ("p",),
     later=("penalty", "gamma", "unit", "detach_weights"),
     dropout_fields=("dropout",),
     stacked=Family(
@@ -220,4 +225,5 @@ PGNN_MODEL = ModelKind(
     embeddings=_embeddings,
     leaves_edges_out=lambda module: not module.conv.penalty.convex,
     pair_states=_pair_states,
+    exportable=True,
 )

@@ -105,7 +105,7 @@ def models_with(hook: str) -> str:
     >>> models_with("edge_weights")
     'pGNN, GAT and deep pGNN'
     """
-    titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook) is not None]
+    titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook)]
     return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
 
 

@@ -165,19 +165,22 @@ class DeepPGNN(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        graph = self._graph(edge_index, edge_weight, x.shape[0])
+        explained = any(conv.explain for conv in self.convs)  # then each layer masks the edges itself
+        edges = (
+            (edge_index, edge_weight) if explained else (self._graph(edge_index, edge_weight, x.shape[0]),)
+        )
         norms = iter(self.norms)
         hidden = x
         for linear in self.mlp:
             hidden = self._activate(linear(hidden), norms)
         states = []
         for conv in self.convs if self.lin is not None else self.convs[:-1]:
-            result = self._activate(conv(self._prepare(hidden, norms), graph), norms)
+            result = self._activate(conv(self._prepare(hidden, norms), *edges), norms)
             hidden = result + hidden if self.residual and hidden is not x else result
             states.append(hidden)
         logits: Tensor
         if self.lin is None:
-            logits = self.convs[-1](self._prepare(hidden, norms), graph)
+            logits = self.convs[-1](self._prepare(hidden, norms), *edges)
         else:
             logits = self.lin(self._prepare(jump(states, self.output), norms))
         return logits

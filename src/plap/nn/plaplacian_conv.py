@@ -10,22 +10,24 @@ import torch
 from torch import Tensor
 from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
+from torch_geometric.nn import MessagePassing
 
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels.backend import Backend
 from plap.memory import MemoryBudget, parse_budget
+from plap.nn.edge_mask import masked_graph
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import Features
 from plap.penalties import Penalty, Power
-from plap.propagation import aggregation_weights, propagate, typical_edge_norm
+from plap.propagation import aggregation_weights, in_absolute_units, propagate
 
 _DEFAULT_P = 1.5
 
 AggregationWeights = tuple[Tensor, Tensor]
 
 
-class PLaplacianConv(torch.nn.Module):
+class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type annotations for mypy
     r"""p-Laplacian message passing, then a linear map.
 
     From `"p-Laplacian Based Graph Neural Networks" <https://proceedings.mlr.press/v162/fu22e.html>`_
@@ -37,6 +39,10 @@ class PLaplacianConv(torch.nn.Module):
         X' = F^{(K)} \Theta + b
 
     Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
+
+    The layer is one of PyG's ``MessagePassing`` layers so that ``torch_geometric.explain.Explainer`` finds it
+    and sets its edge masks, which become edge weights (:func:`plap.nn.edge_mask.masked_graph`). It does not
+    use their ``propagate`` and ``message``.
 
     Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a
     :class:`plap.Graph`; ``edge_weight`` [E]; result [N, out] or [R, N, out].
@@ -56,13 +62,13 @@ class PLaplacianConv(torch.nn.Module):
     cached : bool
         Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
     penalty : Penalty, optional
-        Another penalty than the power (:mod:`plap.penalties`), in place of p; its parameter is a number.
+        Another penalty than the power (:mod:`plap.penalties`), in place of p; its parameter is a number, or a
+        quantile of the edge norms of the layer's input (:class:`plap.penalties.Quantile`).
     detach_weights : bool
         Treat ψ(‖∇F‖²) as a constant in the backward pass.
-    relative : bool
-        Take γ and μ in units of the median edge norm s of the layer's input, which changes with it: γ stands
-        for s γ, and μ for μ s^(p−2) (μ/s with MCP and SCAD, μ with the penalties that are bounded at 0). The
-        layer then commutes with the scale of the features, and one default serves graphs of any scale.
+    unit : float or "auto"
+        The length in which γ and μ are given, as in :func:`plap.propagate`. With "auto" it is the median edge
+        norm of the layer's input and changes with it: the layer then commutes with the scale of the features.
     learn_p, learn_mu, learn_gamma : bool
         Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3), μ = softplus(·), and the parameter of
         ``penalty``, γ = softplus(·), with the rest.
@@ -93,7 +99,7 @@ class PLaplacianConv(torch.nn.Module):
         cached: bool = True,
         penalty: Penalty | None = None,
         detach_weights: bool = False,
-        relative: bool = False,
+        unit: float | Literal["auto"] = 1.0,
         learn_p: bool = False,
         learn_mu: bool = False,
         learn_gamma: bool = False,
@@ -102,7 +108,7 @@ class PLaplacianConv(torch.nn.Module):
         backend: str | Backend = "auto",
         memory_budget: MemoryBudget = None,
     ) -> None:
-        super().__init__()
+        super().__init__(aggr=None)
         if penalty is not None and p is not None:
             raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
         p = _DEFAULT_P if p is None else p
@@ -111,7 +117,10 @@ class PLaplacianConv(torch.nn.Module):
         if learn_mu and not mu > 0:
             raise InputError(f"mu must be positive, not {mu!r}")
         if penalty is not None:
-            if not isinstance(penalty, Penalty) or isinstance(penalty.parameter, Tensor):
+            measured = isinstance(penalty, Penalty) and penalty.quantile is not None
+            if measured and learn_gamma:
+                raise InputError(f"learn_gamma needs a number to start from, not {penalty!r}")
+            if not isinstance(penalty, Penalty) or (not measured and isinstance(penalty.parameter, Tensor)):
                 raise InputError(f"penalty must be a penalty of a number such as MCP(3.0), not {penalty!r}")
             if learn_p:
                 raise InputError(
@@ -122,7 +131,7 @@ class PLaplacianConv(torch.nn.Module):
         self.in_channels, self.out_channels, self.concat = in_channels, out_channels, concat
         self.K, self.omega, self.eps, self.backend = K, omega, eps, backend
         self.memory_budget, self.detach_weights = parse_budget(memory_budget), detach_weights
-        self.relative = relative
+        self.unit = unit
         self._penalty = penalty
         self._start = (p, mu)
         self._raw_p = Parameter(torch.empty(())) if learn_p else None
@@ -162,10 +171,10 @@ class PLaplacianConv(torch.nn.Module):
         return self._penalty if self._raw_gamma is None else self._penalty.at(softplus(self._raw_gamma))
 
     def at_scale_of(self, x: Tensor, graph: Graph) -> tuple[Penalty, float | Tensor]:
-        """The penalty and μ that x is propagated with: the layer's, in units of edges if it is relative."""
-        if not self.relative:
-            return self.penalty, self.mu
-        return self.penalty.in_units_of(typical_edge_norm(x, graph), self.mu)
+        """The penalty and μ that x is propagated with, as numbers in the unit of x."""
+        penalty, mu = in_absolute_units(self.penalty, self.mu, self.unit, x, graph)
+        assert mu is not None
+        return penalty, mu
 
     @overload
     def forward(
@@ -199,6 +208,9 @@ class PLaplacianConv(torch.nn.Module):
         x = _dense(x)
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
         penalty, mu = self.at_scale_of(x, graph)
+        if self.explain:
+            mask = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
+            graph = masked_graph(graph, edge_index, mask)
 
         def steps(K: int) -> Tensor:
             return propagate(

@@ -7,6 +7,8 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from plap.reporting.fit_content import FitReport
+from plap.reporting.next_steps import next_steps
+from plap.reporting.node_sections import NodeSections, map_figure, star_figure
 from plap.reporting.number_text import count, number, percent, shown
 from plap.reporting.palette import PAGE_COLOURS, TRAINING, VALIDATION
 from plap.reporting.svg_figures import matrix_figure, score_figure, search_figure
@@ -33,12 +35,15 @@ def _environment() -> Environment:
     return environment
 
 
-def fit_page(report: FitReport, sections: TaskSections | None = None) -> str:
+def fit_page(
+    report: FitReport, sections: TaskSections | None = None, nodes: NodeSections | None = None
+) -> str:
     """The report as one HTML file that needs no network and no other file.
 
-    ``sections`` are the parts that depend on the task, such as ROC curves or residuals.
+    ``sections`` are the parts that depend on the task, such as ROC curves or residuals; ``nodes`` are those
+    about single nodes.
     """
-    sections = sections or TaskSections()
+    sections, nodes = sections or TaskSections(), nodes or NodeSections()
     sign = -1 if report.higher_is_better else 1
     columns = list(dict.fromkeys(name for trial in report.trials for name in trial.config))
     return render_template(
@@ -46,6 +51,10 @@ def fit_page(report: FitReport, sections: TaskSections | None = None) -> str:
         report=report,
         task=sections,
         figures=task_figures(sections),
+        next_steps=next_steps(report, sections) if report.scores else (),
+        nodes=nodes,
+        stories=[(story, star_figure(story, nodes)) for story in nodes.stories],
+        map=map_figure(nodes) if nodes.map else None,
         trials=sorted(report.trials, key=lambda trial: (not trial.chosen, sign * trial.score)),
         trial_columns=columns,
         scores=score_figure(report.scores, share=report.share) if report.scores else None,

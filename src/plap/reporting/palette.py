@@ -85,6 +85,33 @@ TRAINING = LineStyle(VERMILION, ORANGE, _CIRCLE)
 VALIDATION = LineStyle(BLUE, SKY, _CIRCLE)
 
 
+_CLASSES = (
+    ("#0072B2", "#56B4E9"),
+    ("#D55E00", "#F0883E"),
+    ("#00815e", "#3fcf9f"),
+    ("#A37200", "#E3C04A"),
+    ("#AA4499", "#D98FD0"),
+    ("#4d565e", "#c3cad0"),
+    ("#4457d0", "#9aa8ff"),
+    ("#7a1f4b", "#f28b9b"),
+)
+
+
+def class_styles(count: int) -> tuple[LineStyle, ...]:
+    """A colour and a marker for each class; after eight classes the colours come again with the next marker.
+
+    Examples
+    --------
+    >>> styles = class_styles(9)
+    >>> styles[0].light == styles[8].light, styles[0].marker == styles[8].marker
+    (True, False)
+    """
+    return tuple(
+        LineStyle(*_CLASSES[k % len(_CLASSES)], _MARKERS[(k + k // len(_CLASSES)) % len(_MARKERS)])
+        for k in range(count)
+    )
+
+
 def model_styles(highlighted: Iterable[bool]) -> tuple[LineStyle, ...]:
     """A style for each model, in order; the highlighted ones are blue.
 

@@ -96,7 +96,7 @@ def solve(
     tol : float, positive
         Stop where ‖∇L(F)‖ ≤ tol ‖∇L(X)‖.
     penalty : Penalty
-        Instead of p.
+        Instead of p; a quantile is measured at x.
     method : {"auto", "lbfgs", "anderson", "jacobi", "newton-cg"}
         "jacobi" is the paper's iteration, Eq. 11-13, damped by 1/(p−1) for p > 2. "anderson" accelerates it
         by its last eight steps, and "lbfgs" takes it as the first step of a quasi-Newton method that learns
@@ -135,6 +135,9 @@ def solve(
     tensor(0.2500)
     """
     weighing = from_arguments(p, penalty)
+    if weighing.quantile is not None:
+        _check(x, graph, (), max_iter, method)
+        weighing = weighing.measured(x, graph)
     named = weighing.parameter_name, weighing.parameter
     refuse_transforms(x, weighing.parameter, mu)
     _check(x, graph, (named, ("mu", mu)), max_iter, method)

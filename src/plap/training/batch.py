@@ -102,10 +102,10 @@ class Batch:
         """The result of a run that has ended."""
         return self._finished[run]
 
-    def results(self) -> list[RunResult]:
-        """One result per run; runs that are still active end here as interrupted."""
+    def results(self, *, out_of_time: bool = False) -> list[RunResult]:
+        """One result per run; runs that are still active end here, interrupted or out of time."""
         if len(self.active):
-            self._finish(np.arange(len(self.active)), interrupted=True)
+            self._finish(np.arange(len(self.active)), interrupted=not out_of_time, out_of_time=out_of_time)
             self.active = self.active[:0]
         return [self._finished[run] for run in range(len(self._configs))]
 
@@ -180,7 +180,7 @@ class Batch:
         return through
 
     @torch.no_grad()
-    def _finish(self, positions: np.ndarray, *, interrupted: bool = False) -> None:
+    def _finish(self, positions: np.ndarray, *, interrupted: bool = False, out_of_time: bool = False) -> None:
         """Results of the runs at these positions among the active ones."""
         state = {name: value[torch.from_numpy(positions)] for name, value in self._best.items()}
         logits = self._logits_of(state, positions)
@@ -198,6 +198,7 @@ class Batch:
                 state=self._family.unstack(state, k),
                 logits=logits[k].clone(),
                 interrupted=interrupted,
+                out_of_time=out_of_time,
             )
 
     def _logits_of(self, state: State, positions: np.ndarray) -> Tensor:
@@ -214,6 +215,16 @@ class Batch:
 
     def _history_of(self, run: int) -> History:
         return History(*torch.from_numpy(self._history[: self.epoch, run].T.copy()).unbind(0))
+
+
+def not_begun(config: RunConfig, inputs: Inputs, task: Task) -> RunResult:
+    """The result of a run whose time was over before its first epoch."""
+    none = torch.zeros(0, dtype=torch.float64)
+    state = build_module(config, inputs.num_features, task.num_outputs).state_dict()
+    logits = torch.zeros((), dtype=inputs.dtype).expand(inputs.graph.num_nodes, task.num_outputs)
+    return RunResult(
+        config, 0, 0, 0.0, History(none, none, none), -np.inf, np.inf, state, logits, out_of_time=True
+    )
 
 
 @dataclass(frozen=True, eq=False)

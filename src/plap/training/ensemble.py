@@ -16,8 +16,8 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
-from plap.training.loop import train_runs
 from plap.training.results import RunResult
+from plap.training.workers import train_side_by_side
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +42,8 @@ def train_ensemble(
     split: SplitLike,
     config: RunConfig,
     seeds: int | Sequence[int] = 8,
+    *,
+    known: Sequence[RunResult] = (),
     **options: Any,
 ) -> Ensemble:
     """Train ``config`` with each of several seeds in one batch.
@@ -53,13 +55,16 @@ def train_ensemble(
     config : RunConfig
     seeds : int or sequence of int
         A number n stands for the n seeds from ``config.seed`` on.
+    known : sequence of RunResult
+        Runs on the same data, such as those of a search, which are not trained again.
     **options :
         Further keywords of :func:`plap.training.train_runs`.
 
     Returns
     -------
     Ensemble
-        Runs that were interrupted before their first epoch are left out of the mean.
+        Runs that were interrupted before their first epoch are left out of the mean. Those that were cut off
+        by a time limit are left out altogether if there are others.
     """
     if isinstance(seeds, Sequence):
         chosen = seeds
@@ -70,10 +75,15 @@ def train_ensemble(
     task = training_task(
         y, [split], graph.num_nodes, options.pop("num_classes", None), options.pop("task", None)
     )
-    runs = train_runs(
-        graph, x, y, [config.with_values(seed=seed) for seed in chosen], split, task=task, **options
-    )
-    return combine(runs, task)
+    wanted = [config.with_values(seed=seed) for seed in chosen]
+    done = {run.config: run for run in known}
+    missing = [each for each in wanted if each not in done]
+    if missing:
+        trained = train_side_by_side(graph, x, y, missing, split, task=task, **options)
+        done |= {run.config: run for run in trained}
+    runs = [done[each] for each in wanted]
+    complete = [run for run in runs if not run.out_of_time]
+    return combine(complete or [run for run in runs if run.best_epoch > 0] or runs, task)
 
 
 def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:

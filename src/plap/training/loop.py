@@ -20,11 +20,11 @@ from plap.models import find_model
 from plap.models.stacked import Family
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
-from plap.training.batch import Batch
+from plap.training.batch import Batch, not_begun
 from plap.training.config import RunConfig
 from plap.training.inputs import make_inputs
 from plap.training.results import Progress, RunResult
-from plap.training.stopping import Interrupts
+from plap.training.stopping import Deadline, Interrupts, TimeLimit
 
 ProgressCallback = Callable[[Progress], None]
 Finished = Callable[[int, RunResult], None]
@@ -55,6 +55,7 @@ def train_runs(
     progress: ProgressCallback | None = None,
     finished: Finished | None = None,
     on_interrupt: OnInterrupt = "keep",
+    time_limit: TimeLimit = None,
 ) -> list[RunResult]:
     """Train all runs, many at a time, and return their results in the order of ``configs``.
 
@@ -99,6 +100,9 @@ def train_runs(
     on_interrupt : {"keep", "raise"}
         On Ctrl-C, end all runs after the current epoch and return the best of each so far, with
         ``interrupted`` set; or raise KeyboardInterrupt.
+    time_limit : number of seconds, or text such as "10m", optional
+        Afterwards, all runs end with the epoch that is being trained and keep their best so far, with
+        ``out_of_time`` set; those that have not begun have ``best_epoch`` 0.
 
     Examples
     --------
@@ -112,6 +116,7 @@ def train_runs(
     [5, 5, 5, 5, 5, 5]
     """
     check_choice("on_interrupt", on_interrupt, OnInterrupt)
+    deadline = Deadline.of(time_limit)
     if dtype not in (torch.float32, torch.float64):
         raise InputError(f"dtype must be torch.float32 or torch.float64, not {dtype}")
     if not configs:
@@ -136,19 +141,23 @@ def train_runs(
     with Interrupts() as interrupts:
         for number, members in enumerate(batches):
             these = [configs[k] for k in members]
+            if deadline.passed:
+                results.update((k, not_begun(configs[k], inputs, task)) for k in members)
+                continue
             batch = Batch(inputs, y, task, these, [each[k] for k in members], left[members[0]])
-            _train(batch, members, interrupts, meter, number, finished, on_interrupt)
-            results.update(zip(members, batch.results(), strict=True))
+            _train(batch, members, interrupts, deadline, meter, number, finished, on_interrupt)
+            out_of_time = deadline.passed and not interrupts.pending
+            results.update(zip(members, batch.results(out_of_time=out_of_time), strict=True))
     return [results[run] for run in range(len(configs))]
 
 
 def _train(
-    batch: Batch, members: Sequence[int], interrupts: Interrupts, meter: _Meter, number: int,
-    finished: Finished | None, on_interrupt: OnInterrupt,
+    batch: Batch, members: Sequence[int], interrupts: Interrupts, deadline: Deadline, meter: _Meter,
+    number: int, finished: Finished | None, on_interrupt: OnInterrupt,
 ) -> None:  # fmt: skip
-    """Train a batch to its end, or until Ctrl-C."""
+    """Train a batch to its end, or until Ctrl-C, or until its time is over."""
     try:
-        while len(batch.active) and not interrupts.pending:
+        while len(batch.active) and not interrupts.pending and not deadline.passed:
             for run in batch.train_epoch():
                 if finished is not None:
                     finished(members[run], batch.result(run))

@@ -28,7 +28,8 @@ class RunResult:
 
     config: RunConfig
     best_epoch: int
-    """Counted from 1; 0 where no epoch was finished, and then the state is the initial one."""
+    """Counted from 1; 0 where no epoch was finished, and then the state is the initial one; the logits are 0
+    if the run had not begun when its time was over."""
     epochs: int
     """Epochs trained."""
     seconds: float
@@ -42,6 +43,8 @@ class RunResult:
     """[N, L], of every node, with the weights of the best epoch and without dropout."""
     interrupted: bool = False
     """Whether Ctrl-C ended the run early."""
+    out_of_time: bool = False
+    """Whether a time limit did."""
 
 
 @dataclass(frozen=True)

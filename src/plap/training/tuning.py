@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
@@ -15,12 +16,14 @@ from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
-from plap.models import Grid, find_model
+from plap.models import Grid, ModelKind, find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import OF_TRAINING, RunConfig, unknown_field
-from plap.training.loop import ProgressCallback, train_runs
+from plap.training.loop import ProgressCallback
 from plap.training.results import Progress, RunResult
+from plap.training.stopping import Deadline, TimeLimit
+from plap.training.workers import processes_for, train_side_by_side
 
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
@@ -33,6 +36,15 @@ _FINAL_EPOCHS = 400
 
 _MOST, _LEAST = 22_000, 3_000
 """Total epochs of a search with budget "auto", on a small and on a large graph."""
+
+_OF_TIME = 0.75
+"""Share of a time limit that the search takes; the rest is for training its winner with further seeds."""
+_PROBE = 2
+"""Epochs that tell what an epoch costs."""
+_CHEAP = 0.1
+"""Seconds of an epoch below which a batch of runs is tried as well, because it costs less per run."""
+_HURRIED_LR = 0.01
+"""Learning rates below come to nothing in few epochs."""
 
 
 class SearchSpace:
@@ -63,7 +75,7 @@ class SearchSpace:
             if not tried:
                 raise InputError(f"the search space has no value for {name}")
         chosen = {name: tuple(tried) for name, tried in values.items()}
-        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind.search_grids, chosen))
+        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind, chosen))
         """The values of each field that varies."""
 
     def configs(self) -> list[RunConfig]:
@@ -74,18 +86,22 @@ class SearchSpace:
         """Draw ``count`` different configurations, or all if there are fewer.
 
         The values of the model's fields ``even_over`` (penalty and p of a pGNN) are drawn equally often, up
-        to one, as far as there are enough.
+        to one, as far as there are enough. What is drawn of one value does not depend on the others, so a
+        wider space tries what a narrower one would have tried, only less of it.
         """
-        configs = self.configs()
         even = find_model(self.base.model).even_fields
-        order = np.random.default_rng(seed).permutation(len(configs))
-        taken: dict[Any, int] = {}
-        ranked = []
-        for position, index in enumerate(order):
-            value = tuple(configs[index].value(name) for name in even)
-            ranked.append((taken.get(value, 0), position, index))
-            taken[value] = taken.get(value, 0) + 1
-        return [configs[index] for _, _, index in sorted(ranked)[:count]]
+        groups: dict[tuple[Any, ...], list[RunConfig]] = {}
+        for config in self.configs():
+            groups.setdefault(tuple(config.value(name) for name in even), []).append(config)
+        turns = itertools.zip_longest(*(_shuffled(group, seed, key) for key, group in groups.items()))
+        drawn = (config for turn in turns for config in turn if config is not None)
+        return list(itertools.islice(drawn, count))
+
+
+def _shuffled(configs: Sequence[RunConfig], seed: int, key: tuple[Any, ...]) -> list[RunConfig]:
+    """The same in an order that depends on the seed and on what they have in common, ``key``, alone."""
+    order = np.random.default_rng([seed, *repr(key).encode()]).permutation(len(configs))
+    return [configs[index] for index in order]
 
 
 def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]:
@@ -108,13 +124,19 @@ def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]
     return [SearchSpace(base, **{**variant, **values}) for variant in variants]
 
 
-def _about(grids: tuple[Grid, ...], chosen: Grid) -> tuple[Grid, ...]:
+def _about(kind: ModelKind[Any], chosen: Grid) -> tuple[Grid, ...]:
     """The grids that search the fields for which values were chosen."""
+    grids = kind.search_grids
     for name, values in chosen.items():
         searching = tuple(grid for grid in grids if name in grid)
         words = {value for value in values if isinstance(value, str)}
-        grids = tuple(grid for grid in searching if words & {*grid[name]}) or searching or grids
+        named = _with_a_word(searching, name, words) or _with_a_word(kind.on_request, name, words)
+        grids = named or searching or grids
     return grids
+
+
+def _with_a_word(grids: tuple[Grid, ...], name: str, words: set[str]) -> tuple[Grid, ...]:
+    return tuple(grid for grid in grids if words & {*grid.get(name, ())})
 
 
 def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
@@ -148,11 +170,16 @@ class TuneResult:
     best_run: RunResult
     """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
     interrupted: bool = False
+    winners: tuple[RunResult, ...] = ()
+    """The winner's runs of the last rung: members of an ensemble that need not be trained again."""
 
     @property
     def uses_edges(self) -> bool:
         """Whether the winner looks at edges; where they bring nothing, a model without them is preferred."""
         return _uses_edges(self.best)
+
+
+_Train = Callable[[list[RunConfig], Deadline], list[RunResult]]
 
 
 class _Rung(NamedTuple):
@@ -175,6 +202,7 @@ def tune(
     dtype: torch.dtype = torch.float32,
     memory_budget: MemoryBudget = None,
     progress: ProgressCallback | None = None,
+    time_limit: TimeLimit = None,
 ) -> TuneResult:
     """Search for the configuration with the best validation score.
 
@@ -199,6 +227,10 @@ def tune(
         rung whatever the budget. By default, fewer epochs on larger graphs.
     num_classes, task, dtype, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
+    time_limit : number of seconds, or text such as "10m", optional
+        The search is made as wide as fits into three quarters of it, by what an epoch turns out to cost, and
+        ends then. Where less than a whole search fits, a few candidates are tried for some epochs, and the
+        best of them is trained for the rest of the time. Results then depend on the speed of the machine.
 
     Returns
     -------
@@ -218,21 +250,38 @@ def tune(
     spaces = [spaces] if isinstance(spaces, SearchSpace) else list(spaces)
     if not spaces:
         raise InputError("space must be a SearchSpace or a list of at least one")
+    deadline = Deadline.of(time_limit)
     epochs = _auto_budget(graph, x) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
-    rungs = _rungs(epochs, sum(len(space.configs()) for space in spaces), len(spaces))
-    space_of = _draw(spaces, rungs[0].configs, seed, graph, x)
-    alive = list(space_of)
+    options = {"task": task, "dtype": dtype, "memory_budget": memory_budget}
+
+    def train(
+        runs: list[RunConfig], limit: Deadline, report: ProgressCallback | None = None
+    ) -> list[RunResult]:
+        return train_side_by_side(graph, x, y, runs, split, progress=report, time_limit=limit, **options)
+
     trials: list[Trial] = []
     best_run: RunResult | None = None
-    options = {"task": task, "dtype": dtype, "memory_budget": memory_budget}
+    hurried = False
+    if deadline.is_set:
+        first = spaces[0].base.with_values(seed=seed)
+        best_run, affordable = _probe(first, spaces, train, deadline, graph, x)
+        hurried = affordable < _LEAST
+        deadline = deadline if hurried else deadline.part(_OF_TIME)
+        affordable = affordable if hurried else int(_OF_TIME * affordable)
+        epochs = affordable if budget == "auto" else min(epochs, affordable)
+        if best_run.interrupted:
+            return TuneResult(first, (_trial(best_run, 0),), best_run, interrupted=True)
+    available = sum(len(space.configs()) for space in spaces)
+    rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(spaces))
+    space_of = _draw(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
+    alive = list(space_of)
     for number, rung in enumerate(rungs):
         runs = [_shortened(config, rung, k) for config in alive[: rung.configs] for k in range(rung.seeds)]
-        report = _part(progress, number, len(rungs))
-        results = train_runs(graph, x, y, runs, split, progress=report, **options)  # type: ignore[arg-type]
-        trials += [_trial(result, number) for result in results]
+        results = train(runs, deadline.part(1 / (len(rungs) - number)), _part(progress, number, len(rungs)))
+        trials += [_trial(result, number) for result in results if result.epochs or not result.out_of_time]
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
         ranked = _ranked(alive[: rung.configs], results, rung.seeds)
         if number + 1 < len(rungs):
@@ -243,15 +292,45 @@ def tune(
         if interrupted:
             return TuneResult(alive[0], tuple(trials), best_run, interrupted=True)
     assert best_run is not None
-    return TuneResult(alive[0], tuple(trials), best_run)
+    members = {alive[0].with_values(seed=alive[0].seed + k) for k in range(rungs[-1].seeds)}
+    winners = tuple(run for run in results if run.config in members and run.best_epoch > 0)
+    return TuneResult(alive[0], tuple(trials), best_run, winners=winners)
+
+
+def _probe(
+    first: RunConfig,
+    spaces: Sequence[SearchSpace],
+    train: _Train,
+    deadline: Deadline,
+    graph: Graph,
+    x: Features,
+) -> tuple[RunResult, int]:
+    """A first model, and how many epochs of a run fit into the time that is left."""
+    (result,) = train([first.with_values(max_epochs=_PROBE)], deadline)
+    again = train([first.with_values(max_epochs=_PROBE)], deadline)  # nothing left to load or compile
+    cost = again[0].seconds / max(1, again[0].epochs)
+    if cost < _CHEAP and not deadline.passed:
+        several = [c.with_values(max_epochs=_PROBE) for c in _draw(spaces, 16, first.seed, graph, x)]
+        begin = time.perf_counter()
+        results = train(several, deadline)
+        cost = (time.perf_counter() - begin) / max(1, sum(result.epochs for result in results))
+        cost /= processes_for(graph)  # too little for several processes, unlike what follows
+    return result, int(deadline.left / max(cost, 1e-6))
+
+
+def _hurried_rungs(epochs: int) -> list[_Rung]:
+    """A third of the epochs for a choice among a few, the rest for the best of them; see ``time_limit``."""
+    short = min(_EPOCHS[0], max(5, epochs // 12))
+    few = epochs // 3 // short
+    return [*([_Rung(few, short, 1)] if few > 1 else []), _Rung(1, 0, 1)]
 
 
 def _merit(result: RunResult) -> tuple[bool, float, float]:
     return result.best_epoch > 0, result.val_score, -result.val_loss
 
 
-def _measured(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
-    """The candidates with what their model measures on the data."""
+def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
+    """The configurations, of one model, with what it measures on the data: a pGNN the unit of its penalty."""
     measured = find_model(configs[0].model).measured
     if measured is None:
         return configs
@@ -267,13 +346,19 @@ def _auto_budget(graph: Graph, x: Features) -> int:
 
 
 def _draw(
-    spaces: Sequence[SearchSpace], count: int, seed: int, graph: Graph, x: Features
+    spaces: Sequence[SearchSpace], count: int, seed: int, graph: Graph, x: Features, *, hurried: bool = False
 ) -> dict[RunConfig, int]:
-    """Different configurations and the number of the space that each is from, drawn from all in turn."""
-    drawn = [
-        _measured([config.with_values(seed=seed) for config in space.draw(count, seed)], graph, x)
-        for space in spaces
-    ]
+    """Different configurations and the number of the space that each is from, drawn from all in turn.
+
+    In a hurry the first is the model's own default, and none learns too slowly for it.
+    """
+    drawn = []
+    for space in spaces:
+        configs = space.draw(len(space.configs()) if hurried else count, seed)
+        if hurried:
+            configs = [config for config in configs if config.lr >= _HURRIED_LR] or configs
+            configs = [space.base, *configs][:count]
+        drawn.append(with_measurements([config.with_values(seed=seed) for config in configs], graph, x))
     found: dict[RunConfig, int] = {}
     for turn in itertools.zip_longest(*drawn):
         for number, config in enumerate(turn):

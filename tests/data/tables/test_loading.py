@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from plap import Graph, InputError
 from plap.data import load_folder, load_tables
+from plap.data.tables import cells
 from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
 from plap.data.tables.cells import Numbering, distinct
+from plap.data.tables.name_index import NameIndex
 from plap.data.tables.options import TableOptions
 
 RAW = TableOptions(raw_features=True)
@@ -145,6 +147,27 @@ def test_numbering_is_the_position(ids: list[int], as_text: bool) -> None:
     assert distinct(known, known).to_list() == sorted(known.to_list())
     stranger = next(k for k in range(1000, 2000) if k not in ids)
     assert Numbering(known).of(pl.Series([str(stranger) if as_text else stranger])).tolist() == [-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.text(), min_size=1, unique=True), st.integers(1, 7))
+def test_hashes_find_what_a_join_finds(ids: list[str], size: int) -> None:
+    asked = pl.Series([*ids[::-1], "\x00 stranger", ids[0]])
+    index, known = NameIndex(), pl.Series(ids)
+    parts = [known.slice(start, size) for start in range(0, len(ids), size)]
+    assert pl.concat([index.add(part) for part in parts]).to_list() == ids
+    assert index.add(known).is_empty()
+    assert np.concatenate(list(index.find([asked]))).tolist() == Numbering(known).of(asked).tolist()
+
+
+def test_an_index_of_names_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cells, "_MANY", 1)
+    monkeypatch.setattr(cells, "_SLICE", 50_000)
+    rng = np.random.default_rng(0)
+    names = pl.Series([f"n{k}" for k in rng.permutation(150_000)])
+    order = rng.integers(0, 150_000, 200_000)
+    assert (Numbering(names).of(names.gather(order)) == order).all()
+    assert (distinct(names, names.gather(order)) == names.sort()).all()
 
 
 def test_categorical_ids_and_labels(tmp_path: Path) -> None:

@@ -8,9 +8,10 @@ from torch import Tensor
 
 import problems
 from allocations import Allocations
+from plap.kernels import row_passes
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape
-from plap.kernels.fused import passes
 from plap.kernels.fused.backend import FUSED
+from plap.kernels.fused.launcher import KERNELS
 
 GRAPH = problems.random_graph(300, 0.05, seed=1)
 
@@ -23,11 +24,11 @@ def forward_and_backward(
     p, mu = torch.tensor([1.4, 2.5], dtype=torch.float64), torch.tensor([0.1, 1.0], dtype=torch.float64)
     graph = (GRAPH.indptr, GRAPH.indices, GRAPH.weight.to(dtype), GRAPH.degree, p, mu)
     with Allocations(x, grad, *graph) as seen:
-        saved = passes.forward(x, *graph, K, omega, 0.0, every)
+        saved = row_passes.forward(KERNELS, x, *graph, K, omega, 0.0, every)
         results = [saved.result]
         if every != KEEP_NONE:
-            slopes = passes.backward(
-                grad, saved, x, *graph, omega, 0.0, every, want_weight=True, want_parameter=True
+            slopes = row_passes.backward(
+                KERNELS, grad, saved, x, *graph, omega, 0.0, every, want_weight=True, want_parameter=True
             )  # fmt: skip
             assert slopes.weight is not None
             results += [slopes.x, slopes.weight, slopes.parameter, slopes.mu]

@@ -85,8 +85,9 @@ def structural_features(graph: Graph) -> Tensor:
     n = graph.num_nodes
     if n == 0:
         return torch.zeros(0, len(STRUCTURAL_NAMES))
+    # Vectors of the matrix's own type: SciPy would copy all its entries for another.
     matrix = graph.to_scipy(copy=False)
-    degree = graph.degree.detach().cpu().numpy()
+    degree = graph.degree.detach().cpu().numpy().astype(matrix.dtype)
     inverse = np.divide(1, degree, out=np.zeros_like(degree), where=degree > 0)
     back = inverse * ((matrix.power(2) if graph.is_weighted else matrix) @ inverse)
     columns = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -11,6 +13,9 @@ from numpy.typing import NDArray
 
 from plap.data.tables.table_file import Table
 from plap.errors import InputError
+
+if TYPE_CHECKING:
+    from plap.data.tables.name_index import NameIndex
 
 _EXAMPLES = 3
 
@@ -56,6 +61,7 @@ class BadRows:
 
 
 _SLICE = 1 << 24
+_MANY = 1 << 21
 
 
 def read_identifiers(table: Table, column: str, bad: BadRows, *, distinct_ids: bool = True) -> pl.Series:
@@ -110,6 +116,11 @@ def distinct(*columns: pl.Series) -> pl.Series:
             for part in _slices(column):
                 there[part.to_numpy() - low] = True
         return pl.Series(np.flatnonzero(there) + low)
+    if _many_names(*columns):
+        from plap.data.tables.name_index import NameIndex  # noqa: PLC0415  (Numba is slow to import)
+
+        index = NameIndex()
+        return pl.concat([index.add(part) for column in columns for part in _slices(column)]).sort()
     return pl.concat([column.rename("id").unique() for column in columns]).unique().sort()
 
 
@@ -129,7 +140,6 @@ class Numbering:
     _table: NDArray[np.int32] | None = field(init=False)
 
     def __post_init__(self) -> None:
-
         low, span = _span(self.ids)
         table = None
         if self.ids.dtype == pl.Int64 and span <= _table_limit(self.ids.len()):
@@ -150,11 +160,25 @@ class Numbering:
         """Number of each id, -1 where it is unknown."""
         numbers = np.empty(ids.len(), dtype=np.int32)
         start = 0
-        for part in _slices(ids):
-            found = self._by_join(part) if self._table is None else self._by_table(part.to_numpy())
-            numbers[start : start + part.len()] = found
-            start += part.len()
+        for found in self._parts(ids):
+            numbers[start : start + found.size] = found
+            start += found.size
         return numbers
+
+    def _parts(self, ids: pl.Series) -> Iterator[NDArray[np.int32]]:
+        if self._table is not None:
+            return (self._by_table(part.to_numpy()) for part in _slices(ids))
+        if _many_names(ids):
+            return self._index.find(_slices(ids))
+        return (self._by_join(part) for part in _slices(ids))
+
+    @cached_property
+    def _index(self) -> NameIndex:
+        from plap.data.tables.name_index import NameIndex  # noqa: PLC0415  (Numba is slow to import)
+
+        index = NameIndex()
+        index.add(self.ids)
+        return index
 
     def _by_table(self, ids: NDArray[np.int64]) -> NDArray[np.int32]:
         assert self._table is not None
@@ -168,12 +192,16 @@ class Numbering:
         return np.where(inside, self._table[np.where(inside, offset, 0)], np.int32(-1))
 
     def _by_join(self, ids: pl.Series) -> NDArray[np.int32]:
-
         known = pl.DataFrame({"id": self.ids, "number": np.arange(self.ids.len(), dtype=np.int32)})
         asked = pl.DataFrame({"id": ids})
         joined = asked.join(known, on="id", how="left", maintain_order="left")
         numbers: NDArray[np.int32] = joined["number"].fill_null(-1).to_numpy()
         return numbers
+
+
+def _many_names(*columns: pl.Series) -> bool:
+    """Whether an index of hashes pays for what it takes to compile or load it."""
+    return columns[0].dtype == pl.String and sum(column.len() for column in columns) >= _MANY
 
 
 def _slices(column: pl.Series) -> Iterator[pl.Series]:

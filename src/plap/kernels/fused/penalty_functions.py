@@ -26,7 +26,7 @@ from plap.kernels.fused.jit import (
     pointer,
     source_stamp,
 )
-from plap.kernels.fused.penalty_code import code_at
+from plap.kernels.penalty_code import NUMBERS, code_at
 
 _ROUNDER = np.float32(12582912.0)  # 1.5 · 2^23: adding it leaves an integer in the low bits
 _ONE_BITS = np.int32(0x3F800000)
@@ -67,7 +67,7 @@ _OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": REORDER}
 def _of_kind(function: str) -> Callable[..., Any]:
     def choose(kind: Any, nu: Any, theta: Any) -> Any:
         names = dict(_NAMES[nu.bitwidth])
-        exec(code_at(len(kind)).source(function), names)
+        exec(code_at(len(kind)).source(function, NUMBERS, "kind, nu, theta"), names)
         return names["compiled"]
 
     return choose

@@ -19,6 +19,7 @@ FIGURES: dict[str, PaperFigure] = {
         PaperFigure("gradient-example", "Graph gradient and divergence on a tiny graph", "gradient_example"),
         PaperFigure("risk-bound", "The terms of Theorem 4 on a regular graph", "risk_terms"),
         PaperFigure("edge-trust", "Finding random edges by edge trust and simpler scores", "random_edges"),
+        PaperFigure("adaptive-attack", "Accuracy under an attack that knows the model", "adaptive_attack"),
         PaperFigure("filters", "Frequency response of pGNN, GCN and APPNP", "filter_responses"),
     )
 }

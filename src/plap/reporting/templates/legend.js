@@ -1,6 +1,6 @@
 "use strict";
 for (const button of document.querySelectorAll(".legend button")) {
-  const lines = [...document.querySelectorAll("svg .series")];
+  const lines = [...button.closest("section").querySelectorAll("svg .series")];
   const own = (line) => line.dataset.line === button.dataset.line;
   const alone = (on) => lines.forEach((line) => line.classList.toggle("faded", on && !own(line)));
   for (const event of ["pointerenter", "focus"]) button.addEventListener(event, () => alone(true));

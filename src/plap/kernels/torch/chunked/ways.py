@@ -45,5 +45,8 @@ def _bytes_of_nodes(shape: Shape, every: int) -> int:
 
 
 def _bytes_per_entry(shape: Shape) -> int:
-    """Two rows of channels and what a step computes of edges, for every run; indices and weights."""
-    return shape.runs * (2 * shape.channels + 16) * shape.itemsize + 64
+    """Two rows of channels and what a step computes of edges, for every run; indices and weights.
+
+    Of edges a power needs 16 numbers; the derivatives of other penalties up to 19 while they are computed.
+    """
+    return shape.runs * (2 * shape.channels + 20) * shape.itemsize + 64

@@ -1,0 +1,185 @@
+"""A fitted model as one file that runs without plap: a program of ``torch.export``, or ONNX."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from plap.atomic_file import write_atomic
+from plap.checks import import_extra
+from plap.data.tasks import Task
+from plap.errors import InputError
+from plap.fitting.artifacts import SavedModel, load_model
+from plap.fitting.prediction import member_probabilities
+from plap.graph import Graph
+from plap.insight.members import load_members
+from plap.models import find_model, models_with
+from plap.nn import PLaplacianConv
+from plap.training import RunConfig
+
+SUFFIXES = (".pt2", ".onnx")
+DESCRIPTION = "plap.json"
+"""The file inside a ``.pt2`` and the metadata entry of an ``.onnx`` that say what a program is for."""
+_SAMPLE = 12
+"""Nodes of the graph that the program is traced on."""
+_CHECKED = 60
+"""Nodes of the graph on which it is compared with plap."""
+_TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class Export:
+    """What :func:`export_model` wrote."""
+
+    path: Path
+    members: int
+    features: int
+    outputs: tuple[str, ...]
+    """Names of the classes, in the order of the columns of the result; empty for a number."""
+    difference: float
+    """Largest difference from plap's own result on a random graph."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, ready for JSON."""
+        return {**self.__dict__, "path": str(self.path), "outputs": list(self.outputs)}
+
+
+def export_model(model: SavedModel | Path | str, path: Path | str) -> Export:
+    """Write a fitted model as a program that needs PyTorch or an ONNX runtime, and not plap.
+
+    The program takes ``x`` (float32, [nodes, features]), ``edge_index`` (int64, [2, entries]) and
+    ``edge_weight`` (float32, [entries]), and returns probabilities [nodes, classes], or numbers [nodes, 1].
+    ``edge_index`` must have both directions of every edge, no edge twice and no self-loop, as
+    ``plap.Graph.edge_index`` does; the program does not check that. Nodes and entries may be any number.
+    ``x`` must be the features as plap makes them: for a table those of ``plap.fit(...).data.x``, or of
+    :func:`plap.fitting.prediction.read_like` for another one.
+
+    The propagation is that of the backend "torch". Before the file is written, the program is compared with
+    plap's own result on a random graph.
+
+    Parameters
+    ----------
+    model : SavedModel or path
+        A model, or a folder that ``plap fit`` wrote.
+    path : path
+        Ends in ``.pt2`` (``torch.export``) or ``.onnx``; the latter needs ``pip install 'plap[onnx]'``.
+
+    Examples
+    --------
+    To run a program, without plap::
+
+        program = torch.export.load("model.pt2").module()
+        probabilities = program(x, edge_index, edge_weight)
+    """
+    path = Path(path)
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"{path} must end in {' or '.join(SUFFIXES)}")
+    if path.suffix == ".onnx":
+        import_extra("onnxscript", "onnx", "an export to ONNX")
+    if not isinstance(model, SavedModel):
+        model = load_model(model)
+    config = RunConfig.from_dict(dict(model.config))
+    if not find_model(config.model).exportable:
+        raise InputError(f"{models_with('exportable')} can be exported, not {config.model}")
+    program = _traced(_Ensemble(config, model), model.num_features)
+    difference = _difference(program, config, model)
+    if difference > _TOLERANCE:
+        raise InputError(
+            f"the exported program differs from the model by {difference:.1g}: nothing is written"
+        )
+    write_atomic(path, _encoded(program, path.suffix, json.dumps(_description(model), ensure_ascii=False)))
+    names = tuple(str(name) for name in model.classes)
+    return Export(path, len(model.states), model.num_features, names, difference)
+
+
+class _Ensemble(torch.nn.Module):
+    """All members and what the task makes of their outputs, as one function of tensors."""
+
+    def __init__(self, config: RunConfig, model: SavedModel) -> None:
+        super().__init__()
+        members = load_members(config, model.states, model.num_features, model.task.num_outputs)
+        self.members = torch.nn.ModuleList(members).eval()
+        self.task: Task = model.task
+        for module in self.modules():
+            if isinstance(module, PLaplacianConv):
+                module.backend = "torch"
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        graph = _TracedGraph(edge_index, edge_weight, x.shape[0])
+        total = sum(self.task.probabilities(member(x, graph)) for member in self.members)
+        return self.task.calibrated(total / len(self.members))
+
+
+class _TracedGraph(Graph):
+    """The arrays that the backend "torch" asks a graph for, made of tensors that are not known yet."""
+
+    def __init__(self, edge_index: Tensor, weight: Tensor, num_nodes: int) -> None:
+        degree = weight.new_zeros(num_nodes, dtype=torch.float64).index_add(0, edge_index[1], weight.double())
+        values = {"indices": edge_index[0], "weight": weight, "degree": degree}
+        for name, value in {**values, "_receivers": edge_index[1], "_num_nodes": num_nodes}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def num_nodes(self) -> int:
+        number: int = self.__dict__["_num_nodes"]
+        return number
+
+    def receivers(self) -> Tensor:
+        receivers: Tensor = self.__dict__["_receivers"]
+        return receivers
+
+
+def _traced(module: _Ensemble, features: int) -> torch.export.ExportedProgram:
+    nodes, entries = torch.export.Dim("nodes", min=0), torch.export.Dim("entries", min=0)
+    shapes = {"x": {0: nodes}, "edge_index": {1: entries}, "edge_weight": {0: entries}}
+    with torch.no_grad():
+        return torch.export.export(module, _random_inputs(_SAMPLE, features), dynamic_shapes=shapes)
+
+
+def _random_inputs(nodes: int, features: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Features and the arrays of a random graph, one of whose nodes has no edge."""
+    draws = torch.Generator().manual_seed(0)
+    edges = torch.randint(nodes - 1, (2, 2 * nodes), generator=draws)
+    graph = Graph.from_edge_index(edges, torch.rand(2 * nodes, generator=draws) + 0.5, nodes)
+    return torch.randn(nodes, features, generator=draws), graph.edge_index, graph.weight
+
+
+def _difference(program: torch.export.ExportedProgram, config: RunConfig, model: SavedModel) -> float:
+    """Largest difference from plap's own result, in units of the largest number that is predicted."""
+    x, edge_index, weight = _random_inputs(_CHECKED, model.num_features)
+    graph = Graph.from_edge_index(edge_index, weight, _CHECKED)
+    expected = member_probabilities(config, model.states, graph, x, model.task)
+    with torch.no_grad():
+        got = program.module()(x, edge_index, weight)
+    return float((got - expected).abs().max() / expected.abs().max().clamp(min=1.0))
+
+
+def _description(model: SavedModel) -> dict[str, Any]:
+    """What whoever runs the program should know."""
+    task = model.task.settings()
+    return {
+        "task": model.task.name,
+        "classes": [str(name) for name in model.classes],
+        "features": None if model.feature_names is None else list(model.feature_names),
+        "threshold": task.get("threshold"),
+        "positive": task.get("positive"),
+        "versions": dict(model.versions),
+    }
+
+
+def _encoded(program: torch.export.ExportedProgram, suffix: str, description: str) -> bytes:
+    if suffix == ".onnx":
+        converted = torch.onnx.export(program, dynamo=True, verbose=False)
+        assert converted is not None
+        converted.model.metadata_props[DESCRIPTION] = description
+        encoded: bytes = converted.model_proto.SerializeToString()
+        return encoded
+    stream = io.BytesIO()
+    torch.export.save(program, stream, extra_files={DESCRIPTION: description})
+    return stream.getvalue()

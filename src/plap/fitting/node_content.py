@@ -1,0 +1,205 @@
+"""From a comparison to the parts of its page about single nodes: explanations and the map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from plap.errors import InputError
+from plap.fitting.comparison import Comparison
+from plap.insight.embeddings import node_embeddings, tsne
+from plap.insight.members import members_of
+from plap.insight.node_explanation import NodeExplanation, explain_node, feature_means
+from plap.models import find_model
+from plap.reporting.node_sections import FeaturePart, MapNode, NeighbourPart, NodeSections, NodeStory
+from plap.reporting.number_text import number, shortened, shown
+from plap.sparse import select_rows
+from plap.training.pieces.steps import halo_of
+
+_UNCERTAIN, _WRONG = 3, 3
+"""Nodes whose predictions are taken apart: the least certain, and the most certain of the wrong ones."""
+_FEATURES, _NEIGHBOURS = 8, 12
+_MAPPED = 500
+"""Nodes of the map: t-SNE takes about a second for as many."""
+_MOST_EMBEDDED = 60_000_000
+"""Numbers that may go through the model for the map: about a second."""
+_LARGE = 20_000_000
+"""Numbers of features and edges from which on one member stands for the ensemble."""
+
+
+def node_sections(comparison: Comparison, trust: Tensor | None) -> NodeSections:
+    """Explanations of a few telling nodes and a map of held-out ones; empty where the task has neither.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    trust : Tensor, shape [entries], optional
+        Of every edge, NaN where it was not judged.
+    """
+    task = comparison.task
+    if comparison.interrupted or not (task.one_class_per_node or task.numeric):
+        return NodeSections()
+    if find_model(comparison.fitted.config.model).pair_states is None:
+        return NodeSections()
+    teller = Teller(comparison, trust)
+    stories = [teller.story(node, why) for node, why in _telling_nodes(comparison)]
+    mapped = _map(comparison, teller.members[0]) if task.one_class_per_node else []
+    return NodeSections(
+        [story for story in stories if story is not None],
+        not task.numeric,
+        comparison.data.class_names if task.one_class_per_node else (),
+        mapped,
+        int(comparison.split.test.sum()),
+    )
+
+
+def _telling_nodes(comparison: Comparison) -> list[tuple[int, str]]:
+    """Nodes that somebody will ask about, and why."""
+    said, test, task = comparison.model.probabilities, comparison.split.test, comparison.task
+    if task.numeric:
+        off = (said[:, 0] - comparison.data.y).abs().masked_fill(~test, -1.0)
+        worst = off.topk(min(_UNCERTAIN + _WRONG, int(test.sum()))).indices.tolist()
+        return [(node, "held out, far from its true number") for node in worst]
+    decided = task.decode(said)
+    other = said.scatter(1, decided[:, None], -1.0).amax(1)
+    margin = said.gather(1, decided[:, None]).squeeze(1) - other
+    doubtful = margin.topk(min(_UNCERTAIN, margin.shape[0]), largest=False).indices.tolist()
+    chosen = [(node, "least certain") for node in doubtful]
+    wrong = test & (decided != comparison.data.y)
+    count = min(_WRONG, int(wrong.sum()))
+    surest = margin.masked_fill(~wrong, -2.0).topk(count).indices.tolist()
+    return chosen + [(node, "held out, wrong and yet certain") for node in surest if node not in dict(chosen)]
+
+
+@dataclass(frozen=True, eq=False)
+class Teller:
+    """Takes predictions of one fit apart."""
+
+    comparison: Comparison
+    trust: Tensor | None
+
+    @cached_property
+    def members(self) -> list[torch.nn.Module]:
+        """Those that are asked: all, or one where the graph is large."""
+        data, runs = self.comparison.data, self.comparison.fitted.ensemble.runs
+        every = members_of(runs, data.x.shape[1], self.comparison.task.num_outputs)
+        large = data.graph.num_entries + data.x.shape[0] * data.x.shape[1] > _LARGE
+        return [member.eval() for member in (every[:1] if large else every)]
+
+    @cached_property
+    def _hops(self) -> int:
+        halo = halo_of(self.comparison.fitted.config, self.members[0])
+        assert halo is not None  # every model with edge trust says how far it looks
+        return halo.hops
+
+    @cached_property
+    def _average(self) -> Tensor:
+        return feature_means(self.comparison.data.x)
+
+    @cached_property
+    def _decided(self) -> Tensor:
+        return self.comparison.task.decode(self.comparison.model.probabilities)
+
+    def story(self, node: int, why: str) -> NodeStory | None:
+        """How a node's prediction came about; None where it has too many neighbours to say."""
+        data, task, columns = self.comparison.data, self.comparison.task, self.comparison.data.columns
+        table = None if columns is None else columns.transform
+        groups = data.feature_names if table is None else table.groups
+        kind = 0 if task.numeric else int(self._decided[node])
+        found = explain_node(
+            self.members, data.x, data.graph, node, task, hops=self._hops, output=kind, average=self._average,
+            groups=groups,
+        )  # fmt: skip
+        if found is None:
+            return None
+        others = list(found.neighbours)[:_NEIGHBOURS]
+        return NodeStory(
+            node=str(data.node_ids[node]),
+            why=why,
+            predicted=self._words([node])[0],
+            kind=kind,
+            known=task.words(data.y[[node]])[0],
+            prediction=found.prediction,
+            without_edges=found.without_edges,
+            average_features=found.average_features,
+            features=self._features(found),
+            num_features=data.x.shape[1] if groups is None else len(set(groups)),
+            neighbours=[self._neighbour(found, other) for other in others],
+            num_neighbours=found.num_neighbours,
+            links=self._links(torch.tensor(others)),
+            hops=None if found.exact else found.hops,
+        )
+
+    def _words(self, nodes: list[int]) -> list[str]:
+        task = self.comparison.task
+        if task.numeric:
+            return [shown(value, share=False) for value in self._decided[nodes].tolist()]
+        return [str(word) for word in task.words(self._decided[nodes])]
+
+    def _neighbour(self, found: NodeExplanation, other: int) -> NeighbourPart:
+        return NeighbourPart(
+            str(self.comparison.data.node_ids[other]),
+            self._words([other])[0],
+            0 if self.comparison.task.numeric else int(self._decided[other]),
+            found.neighbours[other],
+            self._trust(found.node, other),
+        )
+
+    def _trust(self, node: int, other: int) -> float | None:
+        if self.trust is None:
+            return None
+        graph = self.comparison.data.graph
+        begin, end = int(graph.indptr[node]), int(graph.indptr[node + 1])
+        at = int(torch.searchsorted(graph.indices[begin:end].contiguous(), other))
+        value = float(self.trust[begin + at])
+        return None if math.isnan(value) else value
+
+    def _links(self, nodes: Tensor) -> list[tuple[int, int]]:
+        """Pairs of positions of nodes that have an edge."""
+        if nodes.shape[0] < 2:
+            return []
+        order = nodes.argsort()
+        inner = self.comparison.data.graph.subgraph(nodes)
+        pairs = order[inner.edge_index[:, inner.edges_once()]]
+        return [(int(i), int(j)) for i, j in pairs.t().tolist()]
+
+    def _features(self, found: NodeExplanation) -> list[FeaturePart]:
+        """The columns of the table, or the features, with the largest effect, and what the node has there."""
+        data = self.comparison.data
+        shown_ones = list(found.features.items())[:_FEATURES]
+        if data.columns is not None and data.columns.transform is not None:
+            cells: Mapping[str, object] = data.columns.frame.row(found.node, named=True)
+        else:
+            row = select_rows(data.x, torch.tensor([found.node])).to_dense()[0].tolist()
+            names = data.feature_names or [f"feature {k}" for k in range(len(row))]
+            cells = dict(zip(names, row, strict=True))
+        return [FeaturePart(name, _cell(cells.get(name)), without) for name, without in shown_ones]
+
+
+def _cell(value: object) -> str:
+    return "–" if value is None else shortened(number(value), 40)
+
+
+def _map(comparison: Comparison, member: torch.nn.Module) -> list[MapNode]:
+    """Held-out nodes in the plane, by t-SNE of their embeddings; of many a random sample."""
+    data, test = comparison.data, comparison.split.test.nonzero().squeeze(1)
+    if data.graph.num_entries * 4 + data.x.shape[0] * data.x.shape[1] > _MOST_EMBEDDED or test.shape[0] < 10:
+        return []
+    draws = torch.Generator().manual_seed(comparison.settings.seed)
+    chosen = test[torch.randperm(test.shape[0], generator=draws)[:_MAPPED]].sort().values
+    try:
+        states = node_embeddings(member, data.x, data.graph)[chosen]
+    except InputError:
+        return []
+    plane = tsne(states, seed=comparison.settings.seed)
+    said = comparison.task.decode(comparison.model.probabilities)[chosen].tolist()
+    known = data.y[chosen].tolist()
+    return [
+        MapNode(str(data.node_ids[node]), float(x), float(y), kind, predicted)
+        for node, (x, y), kind, predicted in zip(chosen.tolist(), plane, known, said, strict=True)
+    ]

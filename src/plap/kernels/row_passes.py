@@ -1,0 +1,175 @@
+"""K steps forward and backward by kernels that own rows; the same for the CPU and for GPUs.
+
+For the backward pass α of every step (K × nodes) and Y of all or some steps (K × nodes × channels) are kept.
+Conductances are recomputed there, so nothing of size edges × channels ever exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from plap.kernels.budget import KEEP_ALL, KEEP_NONE, backwards, kept
+from plap.kernels.penalty_code import POWER
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the backward pass needs of the forward pass."""
+
+    history: Tensor
+    """Y before the steps that ``every`` selects, [kept, R, N, padded C]."""
+    norms: Tensor
+    """|Y_i|² of these, [kept, R, N], if steps will be recomputed; empty if all are kept."""
+    alphas: Tensor
+    """α of every step, [K, R, N]."""
+    result: Tensor
+    """F after the last step, [R, N, padded C]."""
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Cotangents of the arguments of :func:`forward`."""
+
+    x: Tensor
+    weight: Tensor | None
+    parameter: Tensor
+    mu: Tensor
+
+
+class Rule(NamedTuple):
+    """How edges are weighed."""
+
+    penalty: str
+    """Its key in :mod:`plap.kernels.penalty_code`."""
+    c: float
+    """The constant in ρ'(y) = c y ψ(y²); unused for powers, where it is p."""
+    detach: bool
+    """Whether ψ counts as a constant in the backward pass."""
+
+
+POWERS = Rule(POWER, 1.0, False)
+
+
+class Launcher(Protocol):
+    """Runs one kernel after another on the same graph and the same runs.
+
+    The kernels are "scale" (Y = s X), "forward" (a step), "prepare" (what a step backward needs of nodes),
+    "backward" and "detached" (a step backward, through ψ or past it), and "weight" (∂l/∂w of the step).
+    """
+
+    YZ_parts: int
+    """How many arrays of the size of x ``YZ`` has room for: 2 for [Y | Z], 1 for Z alone."""
+
+    def __call__(self, kernel: str, *, flag: bool = False, **tensors: Tensor) -> None:
+        """Run ``kernel``; ``flag`` says that a step is the last, or what a gradient is wanted of."""
+        ...
+
+
+class Kernels(NamedTuple):
+    """What a backend brings."""
+
+    launcher: Callable[..., Launcher]
+    """A launcher of (x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)."""
+    padded: Callable[[int], int]
+    """Channels of a row as the kernels store it."""
+
+
+def forward(
+    kernels: Kernels, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
+    parameter: Tensor, mu: Tensor, K: int, omega: float, eps: float, every: int, rule: Rule = POWERS,
+) -> Saved:  # fmt: skip
+    """K steps of Eq. 11-13 on x [R, N, C]; mu and the penalty's parameter are [R], degree [N], all float64.
+
+    eps = 0 means the cut rule. Y before every ``every``-th step is kept; if ``every`` is 0, only ``result``
+    can be used afterwards.
+    """
+    call = kernels.launcher(x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)
+    runs, nodes, channels = x.shape
+    X = pad(x, kernels.padded(channels))
+    number = kept(K, every) if every != KEEP_NONE else 0
+    history = X.new_empty(number, *X.shape)
+    norms = X.new_empty(number if every > KEEP_ALL else 0, runs, nodes)
+    spare = X.new_empty(min(2, K if every == KEEP_NONE else every - 1), *X.shape)
+    spare_norms = X.new_empty(2, runs, nodes)
+    alphas = X.new_empty(K if every != KEEP_NONE else 1, runs, nodes)
+    result = torch.empty_like(X)
+
+    def state(k: int) -> tuple[Tensor, Tensor]:
+        """Y and |Y_i|² before step k."""
+        is_kept = every != KEEP_NONE and k % every == 0
+        return (
+            history[k // every] if is_kept else spare[k % spare.shape[0]],
+            norms[k // every] if is_kept and every > KEEP_ALL else spare_norms[k % 2],
+        )
+
+    Y, size = state(0)
+    call("scale", X=X, Y=Y, norms=size)
+    for k in range(K):
+        last = k == K - 1
+        following, size_next = (result, spare_norms[(k + 1) % 2]) if last else state(k + 1)
+        call(
+            "forward", X=X, Y=Y, norms=size, out=following, norms_next=size_next,
+            alphas=alphas[k % alphas.shape[0]], flag=last,
+        )  # fmt: skip
+        Y, size = following, size_next
+    return Saved(history, norms, alphas, result)
+
+
+def backward(
+    kernels: Kernels, grad: Tensor, saved: Saved, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor,
+    degree: Tensor, parameter: Tensor, mu: Tensor, omega: float, eps: float, every: int,
+    rule: Rule = POWERS, *, want_weight: bool, want_parameter: bool,
+) -> Gradients:  # fmt: skip
+    """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x is used if ``every`` > 1."""
+    call = kernels.launcher(grad, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)
+    runs, nodes, channels = grad.shape
+    K = saved.alphas.shape[0]
+    G = pad(grad, saved.result.shape[2], copy=True)
+    gX = torch.zeros_like(G)
+    YZ = G.new_empty(call.YZ_parts * G.numel())
+    u, t, pull, norms, yf, alphas = G.new_empty(6, runs, nodes)
+    gm, gp = torch.zeros(2, runs, nodes, dtype=torch.float64, device=G.device)
+    gw = torch.zeros_like(weight) if want_weight else None
+    X = pad(x, saved.result.shape[2]) if every > KEEP_ALL else x
+
+    def step(state: tuple[Tensor, Tensor], k: int) -> tuple[Tensor, Tensor]:
+        following, size_next = torch.empty_like(G), torch.empty_like(alphas)
+        call("forward", X=X, Y=state[0], norms=state[1], out=following, norms_next=size_next, alphas=alphas)
+        return following, size_next
+
+    sizes = saved.norms if every > KEEP_ALL else saved.alphas  # not read where nothing is recomputed
+    states = list(zip(saved.history, sizes, strict=True))
+    F_next = saved.result
+    for k, (Y, _) in backwards(states, K, every, step):
+        nodes_of_step = {
+            "Y": Y, "YZ": YZ, "u": u, "t": t, "pull": pull, "norms": norms, "alphas": saved.alphas[k],
+        }  # fmt: skip
+        call(
+            "prepare", F_next=F_next, Y_first=saved.history[0], G=G, gX=gX, gm=gm, flag=k == K - 1,
+            **nodes_of_step,
+        )  # fmt: skip
+        if rule.detach:
+            call("detached", G=G, yf=yf, **nodes_of_step)
+        else:
+            call("backward", G=G, yf=yf, gp=gp, flag=want_parameter, **nodes_of_step)
+        if gw is not None:
+            call("weight", yf=yf, gw=gw, flag=rule.detach, **nodes_of_step)
+        F_next = Y
+    gX += G
+    slope_m = gm.sum(1)
+    of_parameter, of_mu = gp.sum(1), 2 / rule.c * slope_m
+    if rule.penalty == POWER:  # m = 2μ/p
+        of_parameter, of_mu = of_parameter - 2 * mu / parameter.square() * slope_m, 2 / parameter * slope_m
+    return Gradients(gX[:, :, :channels], gw, of_parameter, of_mu)
+
+
+def pad(x: Tensor, channels: int, *, copy: bool = False) -> Tensor:
+    """Return x with zero channels up to ``channels``, contiguous."""
+    if x.shape[2] == channels:
+        return x.contiguous().clone() if copy else x.contiguous()
+    return torch.nn.functional.pad(x, (0, channels - x.shape[2]))

@@ -1,0 +1,45 @@
+"""Sizes of the blocks that a program works on."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+
+_WIDEST = 512
+"""Channels of a block at most; a row with more of them has several blocks."""
+
+_PER_LANE = 16
+"""Numbers of float32 per lane of a warp in a block of entries × channels."""
+
+
+class Layout(NamedTuple):
+    """How a row of channels is cut."""
+
+    BLOCK_C: int
+    """Channels per block, a power of two."""
+    BLOCKS: int
+    BLOCK_E: int
+    """Entries that are taken at a time."""
+    warps: int
+
+
+def layout(channels: int, dtype: torch.dtype) -> Layout:
+    """A warp per 128 channels, which takes as many entries at a time as its registers hold.
+
+    Examples
+    --------
+    >>> layout(16, torch.float32), layout(100, torch.float64)
+    (Layout(BLOCK_C=16, BLOCKS=1, BLOCK_E=32, warps=1), Layout(BLOCK_C=128, BLOCKS=1, BLOCK_E=2, warps=1))
+    >>> layout(1000, torch.float32)
+    Layout(BLOCK_C=512, BLOCKS=2, BLOCK_E=4, warps=4)
+    """
+    block = min(_WIDEST, max(4, 1 << (channels - 1).bit_length()))
+    warps = max(1, block // 128)
+    numbers = 32 * warps * _PER_LANE * 4 // dtype.itemsize
+    return Layout(block, -(-channels // block), max(1, min(32, numbers // block)), warps)
+
+
+def padded(channels: int) -> int:
+    """Rows are stored as they are: lanes beyond the last channel are masked."""
+    return channels

@@ -1,0 +1,116 @@
+"""Time limits: what is cut off keeps its best epoch, and nothing depends on how fast the machine is."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+import torch
+
+import plap
+from plap.data import csbm, split
+from plap.errors import InputError
+from plap.training import RunConfig, SearchSpace, train_ensemble, train_runs, tune
+from plap.training.batch import Batch
+from plap.training.stopping import Deadline, parse_duration
+
+DATA = csbm(phi=-0.75, n=200, f=10, d=6.0, seed=1)
+SPLIT = split(DATA, seed=1)
+GIVEN: tuple[Any, ...] = (DATA.graph, DATA.x, DATA.y)
+
+
+class Clock:
+    """A clock that moves by one second per epoch of a batch, and not otherwise."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        step = Batch._step
+
+        def timed(batch: Batch) -> Any:
+            self.now += 1.0
+            return step(batch)
+
+        monkeypatch.setattr(time, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(Batch, "_step", timed)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+@pytest.mark.parametrize("wrong", ["soon", "10 weeks", "-3s", "", 0, -1.0, float("nan"), True, float("inf")])
+def test_what_is_no_duration_is_refused(wrong: Any) -> None:
+    with pytest.raises(InputError, match="time_limit must"):
+        parse_duration(wrong)
+
+
+def test_parts_of_a_deadline(clock: Clock) -> None:
+    deadline = Deadline.of("2m")
+    clock.now = 20.0
+    assert (deadline.left, deadline.part(0.5).left, deadline.passed) == (100.0, 50.0, False)
+    clock.now = 120.0
+    assert (deadline.left, deadline.passed) == (0.0, True)
+    assert Deadline.of(deadline) is deadline
+    assert not Deadline.of(None).part(0.5).is_set
+
+
+def test_runs_end_with_their_best_epoch(clock: Clock) -> None:
+    configs = [RunConfig(K=K, max_epochs=50) for K in (1, 2)]  # two shapes, so two batches
+    whole = train_runs(*GIVEN, [configs[0].with_values(max_epochs=7)], SPLIT)
+    first, second = train_runs(*GIVEN, configs, SPLIT, time_limit=7)
+    assert (first.epochs, first.out_of_time, first.interrupted) == (7, True, False)
+    assert first.val_score == whole[0].val_score
+    assert first.best_epoch == whole[0].best_epoch
+    assert (second.epochs, second.best_epoch, second.out_of_time) == (0, 0, True)
+    assert second.logits.shape == first.logits.shape
+    assert {*second.state} == {*first.state}
+
+
+def test_an_ensemble_takes_over_known_runs_and_leaves_out_what_was_cut_off(clock: Clock) -> None:
+    config = RunConfig(max_epochs=5)
+    known = train_runs(*GIVEN, [config.with_values(seed=0)], SPLIT)
+    both = train_ensemble(*GIVEN, SPLIT, config, 2, known=known)
+    assert both.runs[0] is known[0]
+    assert both.runs[1].val_score == train_ensemble(*GIVEN, SPLIT, config, [1]).runs[0].val_score
+    cut = train_ensemble(*GIVEN, SPLIT, config, 2, known=known, time_limit=2)
+    assert cut.runs == (known[0],)
+    alone = train_ensemble(*GIVEN, SPLIT, config, 2, time_limit=2)
+    assert [run.epochs for run in alone.runs] == [2, 2]
+
+
+def test_a_search_hands_its_winner_on() -> None:
+    space = SearchSpace(RunConfig(max_epochs=8), p=(2.0,), mu=(0.1,), K=(2,), penalty=("power",))
+    found = tune(*GIVEN, SPLIT, space=space, budget=100)
+    assert [run.config for run in found.winners] == [found.best.with_values(seed=k) for k in range(3)]
+    again = train_runs(*GIVEN, [found.winners[1].config], SPLIT)
+    assert again[0].val_score == found.winners[1].val_score
+
+
+def test_a_search_in_a_hurry_ends_in_time_with_a_model(clock: Clock) -> None:
+    found = tune(*GIVEN, SPLIT, budget=100_000, time_limit=150)
+    assert clock.now <= 151
+    assert found.winners
+    assert found.winners[0].out_of_time
+    assert not found.interrupted
+    assert min(trial.config.lr for trial in found.trials) >= 0.01
+
+
+def test_a_fit_says_that_the_clock_ended_it(clock: Clock) -> None:
+    result = plap.fit(DATA, SPLIT, time_limit=200, rivals=("mlp",))
+    assert clock.now <= 202
+    assert any("time limit (200)" in note for note in result.notes)
+    assert [method.name for method in result.methods] == ["pGNN", "MLP"]
+
+
+def test_large_graphs_have_a_limit_of_their_own() -> None:
+    settings = plap.fitting.FitSettings()
+    assert not settings.deadline(DATA.graph).is_set
+    ring = plap.Graph.from_edge_index(
+        torch.stack([torch.arange(400_001), (torch.arange(400_001) + 1) % 400_001])
+    )
+    assert settings.deadline(ring).is_set
+    assert not plap.fitting.FitSettings(time_limit=None).deadline(ring).is_set
+    with pytest.raises(InputError, match="does not go with training in pieces"):
+        plap.fitting.FitSettings(time_limit="1m", pieces=plap.fitting.PieceSettings(parts=2))
