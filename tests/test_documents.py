@@ -135,7 +135,7 @@ def test_every_public_name_has_an_entry() -> None:
         for name in name
         if name
     }
-    assert set(public_names()) == entries
+    assert set(public_names()) == entries, "list the names of __all__ in docs/api/*.rst"
 
 
 def test_every_public_name_has_an_example() -> None:

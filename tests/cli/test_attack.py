@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import command
+from plap.fitting.artifacts import load_model
 
 CSBM = "csbm:phi=0.7,n=120,f=16,d=8.0,seed=2"
 
@@ -29,18 +31,41 @@ def test_the_curve(
     shown = capsys.readouterr().out
     assert "20 %" in shown
     assert (tmp_path / "curve.png").read_bytes().startswith(b"\x89PNG")
+    assert "report.html" in shown
     assert command.run(monkeypatch, "attack", fitted, *flags[:4], "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["graph"].startswith("csbm")
     assert found["members"] == 2
     assert [round(point["budget"], 3) for point in found["points"]] == [0.02, 0.05, 0.1, 0.2]
     assert 0 <= found["points"][-1]["accuracy"] <= found["clean"] <= 1
+    page = (fitted / "report.html").read_text()
+    assert page.count('<section id="attack-evasion">') == 1  # the second attack replaced the first
+    assert page.index("attack-evasion") < page.index('<section id="provenance">')
+    assert f"{found['points'][-1]['accuracy']:.1%}".replace("%", " %") in page
+    assert load_model(fitted).states  # the manifest is that of the changed folder
+
+
+def test_poisoning_is_another_section_of_the_page(
+    fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(fitted, out)
+    flags = ("--budget", "0.02", "--steps", "2", "--members", "1", "--poison")
+    assert command.run(monkeypatch, "attack", out, *flags) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "edges changed before training" in shown
+    page = (out / "report.html").read_text()
+    assert page.count('<section id="attack-poisoning">') == 1
+    assert "the model is then trained anew" in page
+    (out / "report.html").write_text("changed by hand")
+    assert command.run(monkeypatch, "attack", out, *flags) == 2
+    assert "report.html cannot be read: it is damaged" in capsys.readouterr().err
 
 
 def test_single_nodes(
     fitted: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = ("--budget", "1", "--local", "2", "--steps", "3", "--json")
+    flags = ("--budget", "1", "--local", "2", "--steps", "3", "--json", "--no-page")
     assert command.run(monkeypatch, "attack", fitted, *flags) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["nodes"], found["local"]) == (2, True)
@@ -50,6 +75,7 @@ def test_single_nodes(
     ("flags", "sentence"),
     [
         (("--budget", "0"), "--budget: 0.0 must be more than 0"),
+        (("--poison", "--local", "2"), "--poison is for an attack on all test nodes at once"),
         (("--budget", "2"), "--budget: 2.0 must be more than 0 and at most 1"),
         (("--graph", "csbm:phi=0.7,n=120,f=16,d=8.0,seed=3"), "is not the graph that"),
     ],

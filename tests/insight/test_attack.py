@@ -8,7 +8,7 @@ import torch
 import plap
 import tiny_training as tiny
 from plap.insight import adaptive_attack, attack_curve, members_of
-from plap.insight.attack import changed_edges, with_random_edges
+from plap.insight.attack import changed_edges, retraining, with_random_edges
 from plap.nn.adjacency import differentiable_adjacency, normalized_adjacency
 from plap.training import RunConfig, train_runs
 
@@ -65,17 +65,29 @@ def test_single_nodes() -> None:
     assert curve.points[0].changed <= degrees.mean().ceil()
 
 
+def test_an_attack_at_one_node_changes_its_edges_alone() -> None:
+    node = int(INDEX[0])
+    target = torch.tensor([node])
+    attacked = adaptive_attack(trained(PGNN), DATA.x, DATA.graph, DATA.y, target, 4, at=node, steps=6)
+    assert 1 <= changed_edges(DATA.graph, attacked) <= 4
+    rest = [{tuple(e) for e in g.edge_index.T.tolist() if node not in e} for g in (DATA.graph, attacked)]
+    assert rest[0] == rest[1]
+    with pytest.raises(plap.InputError, match="less than the 119 pairs"):
+        adaptive_attack(trained(PGNN), DATA.x, DATA.graph, DATA.y, target, 119, at=node)
+
+
 def test_poisoning_trains_anew() -> None:
-    graphs = []
+    graphs, made = [], []
 
     def retrain(graph: plap.Graph) -> list[torch.nn.Module]:
         graphs.append(graph)
-        runs = train_runs(graph, DATA.x, DATA.y, [PGNN.with_values(max_epochs=5)], SPLIT)
-        return members_of(runs, DATA.x.shape[1], 2)
+        made.append(retraining(PGNN.with_values(max_epochs=5), DATA.x, DATA.y, SPLIT, 2)(graph))
+        return list(made[-1])
 
     curve = attack_curve(trained(PGNN), DATA.x, DATA.graph, DATA.y, TEST, (0.05,), retrain=retrain, steps=4)
     assert curve.poisoning
     assert len(graphs) == 2  # after the attack, and with random edges
+    assert [len(members) for members in made] == [2, 2]
     assert changed_edges(DATA.graph, graphs[0]) == curve.points[0].changed
 
 

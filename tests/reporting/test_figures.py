@@ -33,6 +33,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "gradient-example": {},
     "risk-bound": {"quick": True},
     "edge-trust": {"datasets": [TINY], "quick": True, "epochs": 5, "seeds": 2},
+    "adaptive-attack": {"datasets": [TINY], "quick": True, "epochs": 5},
     "filters": {"datasets": [TINY]},
 }
 GOLDEN = Path(__file__).parent / "golden"
@@ -103,6 +104,14 @@ def test_data_of_edge_trust_is_as_saved(computed: dict[str, pl.DataFrame]) -> No
     exact = pl.col("score").is_in(["cosine", "jaccard"])
     assert_like(found.filter(exact), saved.filter(exact), 1e-6)
     assert_like(found, saved, 0.05)
+
+
+def test_data_of_the_attack_is_as_saved(computed: dict[str, pl.DataFrame]) -> None:
+    found, saved = computed["adaptive-attack"], golden("adaptive-attack")
+    assert_like(found, saved, 0.1)
+    before, after = (found.filter(pl.col("budget") == 0), found.filter(pl.col("budget") > 0))
+    assert before.height == after.height == 6  # two attacks on three models
+    assert bool((after["accuracy"] <= before["accuracy"]).all())
 
 
 def drawn(name: str) -> tuple[matplotlib.figure.Figure, pl.DataFrame]:
@@ -188,6 +197,18 @@ def test_edge_trust_is_drawn_as_it_is() -> None:
         )
         heights = [patch.get_height() for patch in axes.patches]  # type: ignore[attr-defined]
         np.testing.assert_allclose(heights, means["auc"])
+
+
+def test_the_attack_is_drawn_as_it_is() -> None:
+    figure, data = drawn("adaptive-attack")
+    for axes, attack in zip(figure.axes, ("all test nodes", "single nodes"), strict=True):
+        rows = data.filter(pl.col("attack") == attack)
+        models = rows["model"].unique(maintain_order=True).to_list()
+        assert [line.get_label() for line in axes.lines[::2]] == models
+        for model, line, dotted in zip(models, axes.lines[::2], axes.lines[1::2], strict=True):
+            mine = rows.filter(pl.col("model") == model)
+            np.testing.assert_allclose(np.asarray(line.get_ydata()), 100 * mine["accuracy"])
+            np.testing.assert_allclose(np.asarray(dotted.get_ydata()), 100 * mine["random"])
 
 
 def test_responses_are_drawn_as_they_are() -> None:

@@ -9,13 +9,17 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.inspect_model import held_out, open_fitted
+from plap.cli.inspect_model import in_role, open_fitted
 from plap.cli.shared import JsonOption, NodesOption, RootOption, check_writable, write_atomically
+from plap.data.splits import HoldOut
 from plap.errors import InputError
+from plap.fitting.artifacts import check_writable as check_result_writable
 from plap.fitting.artifacts import load_model
+from plap.fitting.artifacts.folder import read_files, replace_file
 from plap.insight import load_members
-from plap.insight.attack import AttackCurve, AttackPoint, attack_curve
-from plap.reporting.terminal import make_console, text_table
+from plap.insight.attack import AttackCurve, AttackPoint, attack_curve, retraining
+from plap.reporting.attack_section import with_attack_section
+from plap.reporting.terminal import make_console, print_line, text_table
 from plap.training import RunConfig
 
 _PARTS = (0.1, 0.25, 0.5, 1.0)
@@ -38,20 +42,35 @@ def attack(
             help="Attack this many test nodes one by one; the budget is a share of their edges.", min=0
         ),
     ] = 0,
+    poison: Annotated[
+        bool,
+        typer.Option(
+            "--poison",
+            help="Train the model anew on each attacked graph: the attack comes before training.",
+        ),
+    ] = False,
     members: Annotated[int, typer.Option(help="Ensemble members that are attacked together.", min=1)] = 4,
     steps: Annotated[int, typer.Option(help="Steps of each attack.", min=2)] = 60,
     seed: Annotated[int, typer.Option(help="Random seed of the attack.")] = 0,
     png: Annotated[Path | None, typer.Option(help="File for a picture of the curve.")] = None,
+    page: Annotated[bool, typer.Option(help="Add the curve to the page of the fit, OUT/report.html.")] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how the accuracy on the test nodes falls when an adversary who knows the model changes edges.
 
-    The attack follows the gradient of the model in the weights of the edges, after training.
+    The attack follows the gradient of the model in the weights of the edges, after training; with --poison
+    the model is trained anew on what it left. The curve is added to the page of the fit.
     """
     if png is not None:
         check_writable(png, "--png")
     if not 0 < budget <= 1:
         raise InputError(f"--budget: {budget} must be more than 0 and at most 1")
+    if poison and local:
+        raise InputError("--poison is for an attack on all test nodes at once: it does not go with --local")
+    html = b""
+    if page:
+        check_result_writable(out, flag="OUT")
+        (html,) = read_files(out, ("report.html",))
     file = load_model(out)
     if not file.task.one_class_per_node:
         raise InputError(f"{out} holds a model of several labels per node; only one class can be attacked")
@@ -63,22 +82,30 @@ def attack(
         )
     config = RunConfig.from_dict(dict(file.config))
     modules = load_members(config, file.states[:members], data.x.shape[1], len(file.classes))
-    judged = held_out(out) & (known >= 0)
+    judged = in_role(out, "test") & (known >= 0)
+    retrain = None
+    if poison:
+        sets = HoldOut(in_role(out, "train"), in_role(out, "val"))
+        retrain = retraining(config, data.x, known, sets, len(modules), file.task)
     if local:
         first = judged.nonzero().squeeze(1)[local:]
         judged[first] = False
     curve = attack_curve(
         modules, data.x, data.graph, known, judged, [part * budget for part in _PARTS],
-        local=local > 0, steps=steps, seed=seed,
+        local=local > 0, retrain=retrain, steps=steps, seed=seed,
     )  # fmt: skip
     if png is not None:
         from plap.reporting.inspection_pictures import attack_picture  # noqa: PLC0415
 
         write_atomically(png, attack_picture(curve), "--png")
+    if page:
+        replace_file(out, "report.html", with_attack_section(html.decode(), curve).encode(), flag="OUT")
     if as_json:
         print(json.dumps({"graph": data.name, "members": len(modules), **asdict(curve)}, indent=2))
     else:
         _show(curve, data.name)
+        if page:
+            print_line(make_console(), f"Page: {out / 'report.html'}", wrap=False)
 
 
 def _show(curve: AttackCurve, name: str) -> None:
@@ -88,5 +115,6 @@ def _show(curve: AttackCurve, name: str) -> None:
         (f"{100 * p.budget:.3g} %", str(p.changed), f"{p.accuracy:.1%}", f"{p.random:.1%}") for p in points
     ]
     columns = (f"share {whose}", "changed edges", "accuracy under attack", "with random edges")
-    title = f"{name}: accuracy on {curve.nodes} test nodes, the edges changed after training"
+    when = "before" if curve.poisoning else "after"
+    title = f"{name}: accuracy on {curve.nodes} test nodes, the edges changed {when} training"
     make_console().print(text_table(columns, rows, title=title))

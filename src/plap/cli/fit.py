@@ -43,6 +43,7 @@ from plap.fitting.artifacts import check_writable, estimate_size, load_metrics
 from plap.fitting.pieces import first_checkpoint, remove_checkpoints
 from plap.fitting.settings import MODEL
 from plap.reporting.terminal import show_fit
+from plap.training.devices import choose_device
 from plap.training.pieces import Ranks, join_ranks
 from plap.training.pieces.distributed import world_size
 from plap.training.pieces.evaluation import check_place_of_evaluation
@@ -154,7 +155,7 @@ def fit(
     evaluation: Annotated[
         str, typer.Option(help="Evaluate on halos, on the whole graph, or auto (training in parts only).")
     ] = "auto",
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N (training in parts only).")] = "auto",
+    device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     checkpoint_every: Annotated[
         int | None, typer.Option(help="Save a checkpoint every N epochs (training in parts only).")
     ] = None,
@@ -195,9 +196,11 @@ def fit(
         max_epochs=max_epochs, patience=patience, seed=seed,
         time_limit=None if time_limit == "none" else time_limit,
         stop_by=stop_by, stopping=stopping,  # type: ignore[arg-type]
-        memory_budget=None if memory_budget is None else _bytes(memory_budget),
+        memory_budget=None if memory_budget is None else _bytes(memory_budget), device=device,
     )  # fmt: skip
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
+    if pieces is None:
+        choose_device(device)
 
     rule = split if split in SPLIT_KINDS else None
     tables = TableOptions(
@@ -309,7 +312,6 @@ def _piece_settings(
             "--pieces-per-step": pieces_per_step,
             "--checkpoint-every": checkpoint_every,
             "--resume": resume or None,
-            "--device": None if device in ("auto", "cpu") else device,
             "--evaluation": None if evaluation == "auto" else evaluation,
         }
         for flag, value in needing.items():

@@ -97,18 +97,18 @@ def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
     classes = [str(name) for name in file.classes]
     members = load_members(config, file.states, data.x.shape[1], len(classes))
     known = file.task.recoded(data.y, data.task)
-    judged = held_out(out) if data.graph.digest == file.graph_digest else None
+    judged = in_role(out, "test") if data.graph.digest == file.graph_digest else None
     return what_was_learned(members, data, classes, known=known, judged=judged, seed=config.seed)
 
 
-def held_out(out: Path) -> torch.Tensor:
-    """The nodes whose labels were looked at only when the model was finished."""
+def in_role(out: Path, wanted: str) -> torch.Tensor:
+    """The nodes with this role in a fit, [N]: "train", "val", "test" or none of them."""
     path = out / "predictions.parquet"
     try:
         role = polars.read_parquet(path, columns=["role"])["role"]
     except (OSError, polars.exceptions.PolarsError):
         raise InputError(f"{path} cannot be read: it is missing or damaged") from None
-    return torch.from_numpy((role == "test").to_numpy().copy())
+    return torch.from_numpy((role == wanted).to_numpy().copy())
 
 
 def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:

@@ -63,6 +63,9 @@ def reproduce(
     address: Annotated[
         str | None, typer.Option(help="Address of a Ray cluster (default: start one on this machine).")
     ] = None,
+    device: Annotated[
+        str, typer.Option(help="Where every process trains: auto, cpu, cuda, cuda:N or mps.")
+    ] = "cpu",
     root: Annotated[Path | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Train nothing; report the stored runs.")
@@ -94,7 +97,7 @@ def reproduce(
         outcome = reproduction.reproduce(
             table, out=out, only=only or (), runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
             quick=quick, protocol=protocol, workers=workers, executor=executor, address=address,
-            root=root, report_only=report_only, progress=progress,
+            device=device, root=root, report_only=report_only, progress=progress,
         )  # fmt: skip
     outcome.write()
     if outcome.tracebacks:

@@ -192,7 +192,7 @@ def _train_together(
 
     train_runs(
         data.graph, data.x, data.y, [config for config, _ in members], [parts for _, parts in members],
-        task=task, on_interrupt="raise", finished=finished,
+        task=task, device=job.device, on_interrupt="raise", finished=finished,
     )  # fmt: skip
 
 

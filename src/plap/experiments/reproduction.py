@@ -28,6 +28,7 @@ from plap.reporting.figures import FIGURES
 from plap.reporting.picture import check_folder, write_files
 from plap.reporting.table_content import TableReport
 from plap.reporting.table_files import table_files
+from plap.training.devices import choose_device
 
 ExecutorName = Literal["local", "ray"]
 _STORE = "runs.sqlite"
@@ -110,6 +111,7 @@ def reproduce(
     workers: int | None = None,
     executor: str = "local",
     address: str | None = None,
+    device: str = "cpu",
     root: str | os.PathLike[str] | None = None,
     report_only: bool = False,
     progress: ReportProgress | None = None,
@@ -147,6 +149,9 @@ def reproduce(
         Train in processes of this machine, or on a Ray cluster.
     address : str, optional
         Of the Ray cluster; by default one is started on this machine.
+    device : str
+        Where every process trains: auto, cpu, cuda, cuda:N or mps. On a GPU, give ``workers`` too: one
+        process per core would share its memory.
     root : path, optional
         Folder of the benchmark data, instead of ``$PLAP_DATA``.
     report_only : bool
@@ -174,6 +179,7 @@ def reproduce(
     cells = make_cells(wanted, rules, effort, Selection.parse([only] if isinstance(only, str) else only))
     if not cells:
         raise InputError("only leaves no cell of the table")
+    choose_device(device)  # refuses what is not there before anything is trained
     trainer = None if report_only else _executor(executor, address, workers, root, wanted.measure == "time")
     folder = None if out is None else Path(out)
     if report_only:
@@ -183,7 +189,7 @@ def reproduce(
     with Store(None if folder is None else folder / _STORE) as store:
         if trainer is not None:
             try:
-                failures = run_cells(cells, store, trainer, progress)
+                failures = run_cells(cells, store, trainer, progress, device)
             except KeyboardInterrupt:
                 interrupted = True
         result = assemble(wanted, rules, effort, cells, store, failures)

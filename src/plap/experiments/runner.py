@@ -43,7 +43,11 @@ ReportProgress = Callable[[TableProgress], None]
 
 
 def run_cells(
-    cells: Sequence[CellPlan], store: Store, executor: Executor, progress: ReportProgress | None = None
+    cells: Sequence[CellPlan],
+    store: Store,
+    executor: Executor,
+    progress: ReportProgress | None = None,
+    device: str = "cpu",
 ) -> dict[CellKey, JobFailed]:
     """Train what the store does not have of ``cells``, and return why cells could not be trained.
 
@@ -55,13 +59,15 @@ def run_cells(
     executor : Executor
     progress : function of a TableProgress, optional
         Called at the start and after every run.
+    device : str
+        Where to train, see :func:`plap.training.train_runs`.
 
     Returns
     -------
     dict of (dataset, model) to JobFailed
         The first failure of each cell that could not be trained.
     """
-    schedule = _Schedule(cells, store)
+    schedule = _Schedule(cells, store, device)
     meter = _ProgressMeter(schedule, store, progress)
     meter.report("starting")
     for event in executor.run(schedule.next_job):
@@ -78,8 +84,8 @@ def run_cells(
 class _Schedule:
     """The jobs of a table: those of a cell's search first, then those of its seeds."""
 
-    def __init__(self, cells: Sequence[CellPlan], store: Store) -> None:
-        self._store = store
+    def __init__(self, cells: Sequence[CellPlan], store: Store, device: str) -> None:
+        self._store, self._device = store, device
         self.failures: dict[CellKey, JobFailed] = {}
         """Cells that were given up; the others go on."""
         self.runs: dict[CellKey, list[Run]] = {}
@@ -139,6 +145,7 @@ class _Schedule:
                 cell.model,
                 cell.model_file,
                 tuple(run.config for run in runs[k : k + size]),
+                self._device,
             )
             for k in range(0, len(runs), size)
         ]

@@ -117,6 +117,8 @@ class Job:
     model_file: UserModelFile | None
     """Defines the model, if it is a user's own."""
     configs: tuple[RunConfig, ...]
+    device: str = "cpu"
+    """Where to train; not part of what a run is."""
 
     @property
     def cell(self) -> CellKey:
@@ -130,7 +132,7 @@ class Job:
     def pack(self) -> PackedJob:
         """The job in the form that is sent to a process in which a user's model is not registered yet."""
         values = tuple(config.to_dict() for config in self.configs)
-        return PackedJob(self.setting, self.model, self.model_file, values)
+        return PackedJob(self.setting, self.model, self.model_file, values, self.device)
 
 
 @dataclass(frozen=True)
@@ -141,12 +143,14 @@ class PackedJob:
     model: str
     model_file: UserModelFile | None
     values: tuple[dict[str, Any], ...]
+    device: str
 
     def unpack(self) -> Job:
         """The job, after the model that it is about has been registered here."""
         if self.model_file is not None:
             load_model_file(self.model_file)
-        return Job(self.setting, self.model, self.model_file, tuple(map(RunConfig.from_dict, self.values)))
+        configs = tuple(map(RunConfig.from_dict, self.values))
+        return Job(self.setting, self.model, self.model_file, configs, self.device)
 
 
 @dataclass(frozen=True)

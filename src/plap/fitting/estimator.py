@@ -62,7 +62,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         settings = FitSettings(
             fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
             max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
-            memory_budget=self.memory_budget, time_limit=self.time_limit,
+            memory_budget=self.memory_budget, time_limit=self.time_limit, device=self.device,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
         fitted = fit_model(
@@ -165,7 +165,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         Weights of classes in the training loss; "balanced" makes all classes count the same.
     time_limit : number of seconds, text such as "10m", None or "auto"
         Of search and training; see :class:`plap.fitting.FitSettings`.
-    max_epochs, patience, stop_by, seed, memory_budget :
+    max_epochs, patience, stop_by, seed, memory_budget, device :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
     Attributes
@@ -212,6 +212,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         seed: int = 0,
         memory_budget: MemoryBudget = None,
         time_limit: float | str | None = "auto",
+        device: str = "auto",
         metric: str | None = None,
         class_weight: ClassWeight = None,
         penalty: str | None = None,
@@ -225,7 +226,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget, self.time_limit = memory_budget, time_limit
+        self.memory_budget, self.time_limit, self.device = memory_budget, time_limit, device
         self.metric, self.class_weight = metric, class_weight
 
     def fit(

@@ -4,32 +4,53 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from plap.errors import InputError
+from plap.data.dataset import GraphData
 from plap.fitting.comparison import Comparison
 from plap.insight.embeddings import node_embeddings, tsne
 from plap.insight.members import members_of
 from plap.insight.node_explanation import NodeExplanation, explain_node, feature_means
 from plap.models import find_model
+from plap.parts.subgraph import halo_size, with_halo
 from plap.reporting.node_sections import FeaturePart, MapNode, NeighbourPart, NodeSections, NodeStory
 from plap.reporting.number_text import number, shortened, shown
 from plap.sparse import select_rows
 from plap.training.pieces.steps import halo_of
 
-_UNCERTAIN, _WRONG = 3, 3
-"""Nodes whose predictions are taken apart: the least certain, and the most certain of the wrong ones."""
 _FEATURES, _NEIGHBOURS = 8, 12
-_MAPPED = 500
-"""Nodes of the map: t-SNE takes about a second for as many."""
-_MOST_EMBEDDED = 60_000_000
-"""Numbers that may go through the model for the map: about a second."""
-_LARGE = 20_000_000
-"""Numbers of features and edges from which on one member stands for the ensemble."""
+"""Rows of an explanation."""
+_STEPS = 400
+"""Of t-SNE, which takes between one and two seconds for 400 nodes."""
+_MAP_SIZE = 6_000_000
+"""Numbers that may go through the model for the map; where the surroundings of its nodes are more, fewer hops
+of them are taken."""
+_LEAST_MAPPED = 10
+_ENTRY = 20
+"""A stored entry of the graph takes about as long as so many numbers of the features."""
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How much is done for the page, so that it takes a second or two on a large graph too."""
+
+    uncertain: int
+    """Nodes that are taken apart because they are the least certain."""
+    wrong: int
+    """Nodes that are taken apart because they are wrong, the most certain ones."""
+    mapped: int
+    """Nodes of the map."""
+    members: int | None
+    """Members of the ensemble that are asked; None: all."""
+
+    @classmethod
+    def for_graph(cls, data: GraphData) -> _Effort:
+        large = _ENTRY * data.graph.num_entries + data.x.shape[0] > 20_000_000
+        return cls(2, 2, 200, 1) if large else cls(3, 3, 400, None)
 
 
 def node_sections(comparison: Comparison, trust: Tensor | None) -> NodeSections:
@@ -47,31 +68,25 @@ def node_sections(comparison: Comparison, trust: Tensor | None) -> NodeSections:
     if find_model(comparison.fitted.config.model).pair_states is None:
         return NodeSections()
     teller = Teller(comparison, trust)
-    stories = [teller.story(node, why) for node, why in _telling_nodes(comparison)]
-    mapped = _map(comparison, teller.members[0]) if task.one_class_per_node else []
-    return NodeSections(
-        [story for story in stories if story is not None],
-        not task.numeric,
-        comparison.data.class_names if task.one_class_per_node else (),
-        mapped,
-        int(comparison.split.test.sum()),
-    )
+    stories = [teller.story(node, why) for node, why in _telling_nodes(comparison, teller.effort)]
+    sections = NodeSections([story for story in stories if story is not None], not task.numeric)
+    return sections if task.numeric else _with_map(sections, teller)
 
 
-def _telling_nodes(comparison: Comparison) -> list[tuple[int, str]]:
+def _telling_nodes(comparison: Comparison, effort: _Effort) -> list[tuple[int, str]]:
     """Nodes that somebody will ask about, and why."""
     said, test, task = comparison.model.probabilities, comparison.split.test, comparison.task
     if task.numeric:
         off = (said[:, 0] - comparison.data.y).abs().masked_fill(~test, -1.0)
-        worst = off.topk(min(_UNCERTAIN + _WRONG, int(test.sum()))).indices.tolist()
+        worst = off.topk(min(effort.uncertain + effort.wrong, int(test.sum()))).indices.tolist()
         return [(node, "held out, far from its true number") for node in worst]
     decided = task.decode(said)
     other = said.scatter(1, decided[:, None], -1.0).amax(1)
     margin = said.gather(1, decided[:, None]).squeeze(1) - other
-    doubtful = margin.topk(min(_UNCERTAIN, margin.shape[0]), largest=False).indices.tolist()
+    doubtful = margin.topk(min(effort.uncertain, margin.shape[0]), largest=False).indices.tolist()
     chosen = [(node, "least certain") for node in doubtful]
     wrong = test & (decided != comparison.data.y)
-    count = min(_WRONG, int(wrong.sum()))
+    count = min(effort.wrong, int(wrong.sum()))
     surest = margin.masked_fill(~wrong, -2.0).topk(count).indices.tolist()
     return chosen + [(node, "held out, wrong and yet certain") for node in surest if node not in dict(chosen)]
 
@@ -84,15 +99,20 @@ class Teller:
     trust: Tensor | None
 
     @cached_property
+    def effort(self) -> _Effort:
+        """How much is done for a graph of this size."""
+        return _Effort.for_graph(self.comparison.data)
+
+    @cached_property
     def members(self) -> list[torch.nn.Module]:
         """Those that are asked: all, or one where the graph is large."""
         data, runs = self.comparison.data, self.comparison.fitted.ensemble.runs
         every = members_of(runs, data.x.shape[1], self.comparison.task.num_outputs)
-        large = data.graph.num_entries + data.x.shape[0] * data.x.shape[1] > _LARGE
-        return [member.eval() for member in (every[:1] if large else every)]
+        return [member.eval() for member in every[: self.effort.members]]
 
     @cached_property
-    def _hops(self) -> int:
+    def hops(self) -> int:
+        """How far the model looks."""
         halo = halo_of(self.comparison.fitted.config, self.members[0])
         assert halo is not None  # every model with edge trust says how far it looks
         return halo.hops
@@ -112,7 +132,7 @@ class Teller:
         groups = data.feature_names if table is None else table.groups
         kind = 0 if task.numeric else int(self._decided[node])
         found = explain_node(
-            self.members, data.x, data.graph, node, task, hops=self._hops, output=kind, average=self._average,
+            self.members, data.x, data.graph, node, task, hops=self.hops, output=kind, average=self._average,
             groups=groups,
         )  # fmt: skip
         if found is None:
@@ -185,21 +205,27 @@ def _cell(value: object) -> str:
     return "–" if value is None else shortened(number(value), 40)
 
 
-def _map(comparison: Comparison, member: torch.nn.Module) -> list[MapNode]:
-    """Held-out nodes in the plane, by t-SNE of their embeddings; of many a random sample."""
-    data, test = comparison.data, comparison.split.test.nonzero().squeeze(1)
-    if data.graph.num_entries * 4 + data.x.shape[0] * data.x.shape[1] > _MOST_EMBEDDED or test.shape[0] < 10:
-        return []
-    draws = torch.Generator().manual_seed(comparison.settings.seed)
-    chosen = test[torch.randperm(test.shape[0], generator=draws)[:_MAPPED]].sort().values
-    try:
-        states = node_embeddings(member, data.x, data.graph)[chosen]
-    except InputError:
-        return []
-    plane = tsne(states, seed=comparison.settings.seed)
+def _with_map(sections: NodeSections, teller: Teller) -> NodeSections:
+    """With held-out nodes in the plane, by t-SNE of their embeddings; of many a random sample."""
+    comparison, data = teller.comparison, teller.comparison.data
+    test = comparison.split.test.nonzero().squeeze(1)
+    named = replace(sections, classes=data.class_names, held_out=test.shape[0])
+    if test.shape[0] < _LEAST_MAPPED or find_model(comparison.fitted.config.model).embeddings is None:
+        return named
+    seed = comparison.settings.seed
+    draws = torch.Generator().manual_seed(seed)
+    chosen = test[torch.randperm(test.shape[0], generator=draws)[: teller.effort.mapped]].sort().values
+    hops = teller.hops
+    while hops > 1 and _ENTRY * halo_size(data.graph, chosen, hops) > _MAP_SIZE:
+        hops -= 1
+    near = with_halo(data.graph, chosen, hops)
+    states = node_embeddings(teller.members[0], near.rows(data.x), near.graph)[near.core]
+    plane = tsne(states, seed=seed, steps=_STEPS)
     said = comparison.task.decode(comparison.model.probabilities)[chosen].tolist()
-    known = data.y[chosen].tolist()
-    return [
+    dots = [
         MapNode(str(data.node_ids[node]), float(x), float(y), kind, predicted)
-        for node, (x, y), kind, predicted in zip(chosen.tolist(), plane, known, said, strict=True)
+        for node, (x, y), kind, predicted in zip(
+            chosen.tolist(), plane, data.y[chosen].tolist(), said, strict=True
+        )
     ]
+    return replace(named, map=dots, map_hops=None if hops == teller.hops else hops)

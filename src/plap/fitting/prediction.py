@@ -25,7 +25,7 @@ from plap.graph import Graph
 from plap.models import find_model
 from plap.nn.linear import Features
 from plap.training import RunConfig, build_module
-from plap.training.pieces.distributed import choose_device
+from plap.training.devices import choose_device
 
 _ADDED_LATER = {"stopping"}
 """Fields that a model saved by an earlier version may lack: they have no part in predictions."""

@@ -35,7 +35,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         In units of the standard deviation of the training labels.
     time_limit : number of seconds, text such as "10m", None or "auto"
         Of search and training; see :class:`plap.fitting.FitSettings`.
-    max_epochs, patience, stop_by, seed, memory_budget :
+    max_epochs, patience, stop_by, seed, memory_budget, device :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 
     Attributes
@@ -77,6 +77,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         seed: int = 0,
         memory_budget: MemoryBudget = None,
         time_limit: float | str | None = "auto",
+        device: str = "auto",
         metric: str | None = None,
         loss: Loss = "huber",
         penalty: str | None = None,
@@ -90,7 +91,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         self.validation = validation
         self.max_epochs, self.patience, self.stop_by = max_epochs, patience, stop_by
         self.seed = seed
-        self.memory_budget, self.time_limit = memory_budget, time_limit
+        self.memory_budget, self.time_limit, self.device = memory_budget, time_limit, device
         self.metric, self.loss = metric, loss
 
     def fit(

@@ -100,7 +100,7 @@ def fit_model(
     else:
         found = tune(
             graph, x, y, split, space=_spaces(config, settings), seed=config.seed, budget=settings.budget,
-            num_classes=num_classes, task=task, memory_budget=memory,
+            num_classes=num_classes, task=task, device=settings.device, memory_budget=memory,
             progress=_part(progress, 0.0, _SEARCH), time_limit=deadline,
         )  # fmt: skip
         config, trials, interrupted, known = found.best, found.trials, found.interrupted, found.winners
@@ -111,8 +111,8 @@ def fit_model(
             return checked(Fitted(runs[0].config, trials, combine(runs, task), interrupted, out_of_time=True))
     report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
-        graph, x, y, split, config, settings.members, known=known,
-        num_classes=num_classes, task=task, memory_budget=memory, progress=report, time_limit=deadline,
+        graph, x, y, split, config, settings.members, known=known, num_classes=num_classes, task=task,
+        device=settings.device, memory_budget=memory, progress=report, time_limit=deadline,
     )  # fmt: skip
     interrupted = interrupted or any(run.interrupted for run in ensemble.runs)
     return checked(Fitted(config, trials, ensemble, interrupted, out_of_time=deadline.passed))

@@ -67,6 +67,8 @@ class FitSettings:
     """Of search and training, the model and its rivals together: seconds, or text such as "10m"; None: no
     limit. "auto": none, but eight minutes where the graph has more than 400,000 edges."""
     memory_budget: int | str | None = None
+    device: str = "auto"
+    """Where to train: auto, cpu, cuda, cuda:N or mps; see :func:`plap.training.train_runs`."""
     metric: str | None = None
     """What the search, early stopping and the headline go by, see :data:`plap.data.METRICS`. None: accuracy;
     where a class has 80 % of the labels, balanced accuracy, or average precision if one of two classes has

@@ -14,10 +14,13 @@ from torch import Tensor
 
 from plap.checks import check_integer, check_number
 from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, unrank_pairs
+from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.insight.members import evaluating
+from plap.insight.members import evaluating, members_of
 from plap.nn.linear import Features
+from plap.split_masks import SplitLike
+from plap.training import RunConfig, train_ensemble
 from plap.training.modules import seeded
 
 _BLOCK = 20_000
@@ -122,6 +125,27 @@ def attack_curve(
             )
         points.append(AttackPoint(share, round(changed), float(right), float(random)))
     return AttackCurve(targets.numel(), clean, tuple(points), retrain is not None, local)
+
+
+def retraining(
+    config: RunConfig, x: Features, y: Tensor, split: SplitLike, members: int, task: Task | None = None
+) -> Retrain:
+    """For ``retrain`` of :func:`attack_curve`: trains as many members of the same configuration anew.
+
+    Parameters
+    ----------
+    config : RunConfig
+        Its seed is that of the first member.
+    x, y, split, task :
+        As for :func:`plap.training.train_ensemble`.
+    members : int
+    """
+
+    def retrain(graph: Graph) -> list[torch.nn.Module]:
+        ensemble = train_ensemble(graph, x, y, split, config, members, task=task)
+        return members_of(ensemble.runs, x.shape[1], ensemble.task.num_outputs)
+
+    return retrain
 
 
 def adaptive_attack(

@@ -37,7 +37,9 @@ def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
         return kind.embeddings(module, x, graph)
 
 
-def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[np.float32]:
+def tsne(
+    states: Tensor, *, seed: int = 0, perplexity: float = 30.0, steps: int = 1000
+) -> NDArray[np.float32]:
     """Two coordinates per row by t-SNE (van der Maaten and Hinton, 2008), the same at every call.
 
     Parameters
@@ -47,6 +49,8 @@ def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[
     seed : int
     perplexity : float
         Reduced to a third of the number of rows if it is larger.
+    steps : int, at least 250
+        Steps of the descent.
 
     Examples
     --------
@@ -57,7 +61,10 @@ def tsne(states: Tensor, *, seed: int = 0, perplexity: float = 30.0) -> NDArray[
         raise InputError(f"t-SNE needs a matrix of at least 4 rows, not one of shape {list(states.shape)}")
     rows = torch.nn.functional.normalize(states.detach().double(), dim=1).numpy()
     most = max(1.0, (rows.shape[0] - 1) / 3)
-    model = TSNE(perplexity=min(perplexity, most), init=_first_plane(rows, seed), random_state=seed, n_jobs=1)
+    model = TSNE(
+        perplexity=min(perplexity, most), init=_first_plane(rows, seed), random_state=seed, n_jobs=1,
+        max_iter=steps,
+    )  # fmt: skip
     plane: NDArray[np.float32] = model.fit_transform(rows)
     return plane
 

@@ -62,6 +62,10 @@ class StackedSettings(Protocol):
         """A parameter that all runs of the batch have in common, see :attr:`Family.equal`."""
         ...
 
+    def drops(self, name: str) -> bool:
+        """Whether any run has a positive rate of dropout under this name."""
+        ...
+
     def masks(self, epoch: int, layer: int, rates: Tensor, shape: tuple[int, int]) -> Tensor:
         """Dropout masks [R, *shape] of an epoch, a different set for every layer."""
         ...
@@ -140,10 +144,9 @@ def activated(settings: StackedSettings, embedding: Tensor, epoch: int | None) -
 
 def dropped(settings: StackedSettings, x: Tensor, epoch: int | None, name: str, *, layer: int) -> Tensor:
     """Dropout by the rates of the parameter ``name``; outside of training x as it is."""
-    rates = settings.column(name)
-    if epoch is None or not bool((rates > 0).any()):
+    if epoch is None or not settings.drops(name):
         return x
-    return x * settings.masks(epoch, layer, rates, (x.shape[1], x.shape[2]))
+    return x * settings.masks(epoch, layer, settings.column(name), (x.shape[1], x.shape[2]))
 
 
 def two_layers(parameters: Any, features: int, classes: int) -> int:

@@ -87,6 +87,8 @@ class NodeSections:
     map: Sequence[MapNode] = ()
     held_out: int = 0
     """Nodes that the map was drawn from."""
+    map_hops: int | None = None
+    """How far the surroundings reach that the map was made from, if that is less than the model looks."""
 
     def shown(self, value: float) -> str:
         """A prediction as text."""
@@ -178,7 +180,7 @@ def star_figure(story: NodeStory, sections: NodeSections) -> StarFigure:
             Spoke(
                 round(x, 1), round(y, 1), _short(part.name, 9),
                 "middle" if abs(across) < 0.3 else "start" if across > 0 else "end",
-                round(x + 10 * across, 1), round(y + 14 * down + 4, 1), round(0.75 + 6 * share, 2),
+                round(x + 10 * across, 1), round(y + 14 * down + 4, 1), round(1 + 9 * share, 2),
                 sections.direction(story, part.without),
                 part.trust is not None, styles[part.kind],
                 f"{part.name}, predicted {part.predicted}: effect {sections.effect(story, part.without)}, "

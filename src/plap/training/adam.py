@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
-from plap.training.native import adam_update
+from plap.training.devices import wide
+from plap.training.native import adam_update, compiled_for
 
 
 class Moments(NamedTuple):
@@ -43,32 +44,40 @@ class StackedAdam:
         self._second = [torch.zeros_like(value) for value in self.parameters]
         self._lr, self._weight_decay = lr.double().numpy(), weight_decay.double().numpy()
         self._steps = np.zeros(lr.shape[0], dtype=np.int64)
+        self._there = None if compiled_for(self.parameters[0].device) else self._columns()
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Change the parameters by their gradients, of the same shapes."""
         gradients = [gradient.contiguous() for gradient in gradients]
-        sums = [gradient.unsqueeze(1).flatten(1).sum(1, dtype=torch.float64) for gradient in gradients]
-        taken = torch.isfinite(torch.stack(sums).sum(0)).cpu().numpy()
-        self._steps += taken
-        update = adam_update if gradients[0].device.type == "cpu" else _update
-        scalars = self._scalars(taken)
-        for value, gradient, first, second in zip(
-            self.parameters, gradients, self._first, self._second, strict=True
-        ):
-            update(value, gradient, first, second, scalars)
+        exact = wide(gradients[0].device)
+        sums = [gradient.unsqueeze(1).flatten(1).sum(1, dtype=exact) for gradient in gradients]
+        taken = torch.isfinite(torch.stack(sums).sum(0))
+        tensors = zip(self.parameters, gradients, self._first, self._second, strict=True)
+        if self._there is not None:
+            scalars = self._there.after(taken)
+            for value, gradient, first, second in tensors:
+                _update(value, gradient, first, second, taken, *scalars)
+            return
+        stepping = taken.numpy()
+        self._steps += stepping
+        columns = self._scalars(stepping)
+        for value, gradient, first, second in tensors:
+            adam_update(value, gradient, first, second, columns)
 
     def keep(self, runs: Tensor) -> list[Tensor]:
         """Continue with these runs only; returns the parameters, which are new tensors."""
         for tensors in (self.parameters, self._first, self._second):
             tensors[:] = [value[runs].contiguous() for value in tensors]
-        index = runs.numpy()
+        index = runs.cpu().numpy()
         self._lr, self._weight_decay = self._lr[index], self._weight_decay[index]
         self._steps = self._steps[index]
+        if self._there is not None:
+            self._there = _Columns(*(column[runs] for column in self._there))
         return self.parameters
 
     def state(self) -> list[Moments]:
         """Moments and number of steps of each parameter, in order; not copies."""
-        steps = torch.from_numpy(self._steps)
+        steps = torch.from_numpy(self._steps) if self._there is None else self._there.steps.long().cpu()
         return [Moments(*values, steps) for values in zip(self._first, self._second, strict=True)]
 
     def load_state(self, moments: Sequence[Moments]) -> None:
@@ -77,6 +86,13 @@ class StackedAdam:
             self._first[k].copy_(first)
             self._second[k].copy_(second)
             self._steps[:] = steps.numpy()
+        if self._there is not None:
+            self._there = self._columns()
+
+    def _columns(self) -> _Columns:
+        device = self.parameters[0].device
+        columns = (torch.from_numpy(part) for part in (self._lr, self._weight_decay, self._steps))
+        return _Columns(*(column.to(device, wide(device)) for column in columns))
 
     def _scalars(self, taken: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Weight decay, step size and root of the second bias correction [R, 3]; a negative root: no step."""
@@ -86,14 +102,27 @@ class StackedAdam:
         return np.stack([self._weight_decay, size, root], axis=1)
 
 
+class _Columns(NamedTuple):
+    """What differs from run to run, on the device: floats [R]."""
+
+    lr: Tensor
+    decay: Tensor
+    steps: Tensor
+
+    def after(self, taken: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Count a step of the runs ``taken``; returns weight decay, step size, root of the correction."""
+        self.steps.add_(taken)
+        steps = self.steps.clamp(min=1)
+        return self.decay, self.lr / (1 - ADAM_BETA1**steps), (1 - ADAM_BETA2**steps).sqrt()
+
+
 def _update(
-    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, scalars: np.ndarray[Any, Any]
+    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, taken: Tensor, *scalars: Tensor
 ) -> None:
     """The same step by PyTorch, on any device."""
     shape = (-1, *[1] * (value.ndim - 1))
-    columns = torch.from_numpy(scalars).to(value.device, value.dtype).unbind(1)
-    decay, size, root = (column.view(shape) for column in columns)
-    taken = root > 0
+    decay, size, root = (column.to(value.dtype).view(shape) for column in scalars)
+    taken = taken.view(shape)
     gradient = torch.where(taken, gradient + decay * value, 0)
     first.copy_(torch.where(taken, first.lerp(gradient, 1 - ADAM_BETA1), first))
     second.copy_(torch.where(taken, ADAM_BETA2 * second + (1 - ADAM_BETA2) * gradient.square(), second))

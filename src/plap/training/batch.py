@@ -16,6 +16,7 @@ from plap.models.stacked import State
 from plap.split_masks import SplitLike
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
+from plap.training.devices import wide
 from plap.training.inputs import Inputs, RunSettings
 from plap.training.modules import SingleModule, build_module
 from plap.training.results import History, RunResult
@@ -53,10 +54,15 @@ class Batch:
         self._family = self._kind.family_of(configs[0].parameters) or SingleModule(
             self._kind, modules[0], inputs, task.num_outputs
         )
-        parameters, self._buffers = self._family.stack(modules, inputs.dtype)
+        self._device = inputs.graph.device
+        parameters, self._buffers = (
+            {name: value.to(self._device) for name, value in part.items()}
+            for part in self._family.stack(modules, inputs.dtype)
+        )
         self._names = list(parameters)
-        self._train = make_targets(task, [split.train for split in splits], y, inputs.dtype, training=True)
-        self._val = make_targets(task, [split.val for split in splits], y, inputs.dtype)
+        train, val = ([getattr(split, name) for split in splits] for name in ("train", "val"))
+        self._train = make_targets(task, train, y, inputs.dtype, training=True).to(self._device)
+        self._val = make_targets(task, val, y, inputs.dtype).to(self._device)
         self._adam = StackedAdam(
             list(parameters.values()),
             torch.tensor([config.lr for config in configs], dtype=torch.float64),
@@ -71,6 +77,11 @@ class Batch:
         self._history = np.empty((min(self.max_epochs, 256), count, 3))
         self._seconds = np.zeros(count)
         self._begin()
+
+    @property
+    def size(self) -> int:
+        """Number of its runs."""
+        return len(self._configs)
 
     @property
     def epoch(self) -> int:
@@ -90,8 +101,7 @@ class Batch:
     def train_epoch(self) -> list[int]:
         """Train every active run for one step, then validate; returns the runs that have ended."""
         start = time.perf_counter()
-        train_loss = self._step()
-        val_loss, val_score = self._validate()
+        train_loss, val_loss, val_score = read(self._step(), *self._validate())
         better = self._stopping.note(val_loss, val_score)
         self._record(train_loss, val_loss, val_score)
         self._remember(better)
@@ -118,7 +128,7 @@ class Batch:
         self._embed()
 
     def _settings_of(self, configs: Sequence[RunConfig]) -> RunSettings:
-        return RunSettings(configs, self._inputs.dtype, self._propagation_budget)
+        return RunSettings(configs, self._inputs.dtype, self._propagation_budget, self._device)
 
     def _embed(self) -> None:
         """Evaluate what the next training step and the validation before it have in common."""
@@ -131,7 +141,7 @@ class Batch:
     def _head(self, embedding: Tensor, epoch: int | None, rows: Tensor) -> Tensor:
         return self._family.head(self._state, self._inputs, self._settings, embedding, epoch, rows)
 
-    def _step(self) -> np.ndarray:
+    def _step(self) -> Tensor:
         if self._shared:
             logits = self._logits[:, : self._train.rows.shape[1]]
         else:
@@ -140,19 +150,19 @@ class Batch:
         gradients = torch.autograd.grad(losses.sum(), self._leaves, materialize_grads=True)
         self._adam.step(gradients)
         self._embed()
-        return losses.detach().double().numpy()
+        return losses.detach()
 
     @torch.no_grad()
-    def _validate(self) -> tuple[np.ndarray, np.ndarray]:
+    def _validate(self) -> tuple[Tensor, Tensor]:
         if self._shared:
             logits = self._logits[:, self._train.rows.shape[1] :]
         else:
             logits = self._head(self._embedding.detach(), None, self._val.rows)
-        return self._val.loss(logits).double().numpy(), self._val.score(logits).numpy()
+        return self._val.loss(logits), self._val.score(logits)
 
     def _remember(self, better: np.ndarray) -> None:
         """Keep the parameters of the runs whose best epoch this is."""
-        runs = torch.from_numpy(better)
+        runs = torch.from_numpy(better).to(self._device)
         now = [*self._adam.parameters, *self._buffers.values()]
         for value, kept in zip(now, self._best.values(), strict=True):
             if len(better) == len(self.active):
@@ -170,7 +180,7 @@ class Batch:
         self.active = self.active[stay]
         if not len(stay):
             return through
-        runs = torch.from_numpy(stay)
+        runs = torch.from_numpy(stay).to(self._device)
         self._best = {name: value[runs] for name, value in self._best.items()}
         self._buffers = {name: value[runs] for name, value in self._buffers.items()}
         self._stopping.keep(stay)
@@ -182,8 +192,10 @@ class Batch:
     @torch.no_grad()
     def _finish(self, positions: np.ndarray, *, interrupted: bool = False, out_of_time: bool = False) -> None:
         """Results of the runs at these positions among the active ones."""
-        state = {name: value[torch.from_numpy(positions)] for name, value in self._best.items()}
-        logits = self._logits_of(state, positions)
+        chosen = torch.from_numpy(positions).to(self._device)
+        state = {name: value[chosen] for name, value in self._best.items()}
+        logits = self._logits_of(state, positions).cpu()
+        state = {name: value.cpu() for name, value in state.items()}
         for k, position in enumerate(positions):
             run = int(self.active[position])
             history = self._history_of(run)
@@ -203,7 +215,8 @@ class Batch:
 
     def _logits_of(self, state: State, positions: np.ndarray) -> Tensor:
         settings = self._settings_of([self._configs[self.active[k]] for k in positions])
-        rows = torch.arange(self._inputs.graph.num_nodes).expand(len(positions), -1)
+        nodes = torch.arange(self._inputs.graph.num_nodes, device=self._device)
+        rows = nodes.expand(len(positions), -1)
         embedding = self._family.embed(state, self._inputs)
         return self._family.head(state, self._inputs, settings, embedding, None, rows)
 
@@ -227,6 +240,15 @@ def not_begun(config: RunConfig, inputs: Inputs, task: Task) -> RunResult:
     )
 
 
+def read(*values: Tensor) -> tuple[np.ndarray, ...]:
+    """Numbers of every run, [R] each, as float64 on the CPU; one transfer for all of one device."""
+    if all(value.device.type == "cpu" for value in values):
+        return tuple(value.double().numpy() for value in values)
+    device = values[0].device
+    together = torch.stack([value.to(device, wide(device)) for value in values])
+    return tuple(together.cpu().double().numpy())
+
+
 @dataclass(frozen=True, eq=False)
 class Targets:
     """The labelled nodes of R runs, padded to equal length; loss and score at these nodes."""
@@ -246,8 +268,23 @@ class Targets:
         return (self.task.losses(logits, self.labels) * self.weight).sum(1)
 
     def score(self, logits: Tensor) -> Tensor:
-        """The task's metric [R], negated where lower is better; float64."""
-        return self.task.merits(logits, self.labels, self.present)
+        """The task's metric [R], negated where lower is better; float64.
+
+        A metric that is no ratio of sums is computed on the CPU, wherever the logits are.
+        """
+        parts = (logits, self.labels, self.present)
+        if logits.device.type == "mps" or not self.task.decomposes:
+            parts = tuple(part.cpu() for part in parts)
+        return self.task.merits(*parts)
+
+    def to(self, device: torch.device) -> Targets:
+        """The same on another device."""
+        if device.type == "cpu":
+            return self
+        present = self.present.to(device, wide(device))
+        return Targets(
+            self.task, self.rows.to(device), self.labels.to(device), present, self.weight.to(device)
+        )
 
     def keep(self, runs: Tensor) -> Targets:
         """The targets of these runs only."""

@@ -16,8 +16,10 @@ from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.nn.baselines import normalized_adjacency
 from plap.sparse import csr_tensor, scipy_from_tensor
+from plap.training import portable
 from plap.training.config import RunConfig
-from plap.training.native import SparseMatrix, dropout_masks, stacked_product
+from plap.training.devices import wide
+from plap.training.native import SparseMatrix, compiled_for, dropout_masks, stacked_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +32,11 @@ class Inputs:
     adjacency: SparseMatrix | None
     """GCN's normalised adjacency, for the models that use it."""
     dtype: torch.dtype
+
+    def to(self, device: torch.device) -> Inputs:
+        """The same on another device."""
+        adjacency = None if self.adjacency is None else self.adjacency.to(device)
+        return Inputs(self.graph.to(device), self.features.to(device), adjacency, self.dtype)
 
     @property
     def num_features(self) -> int:
@@ -74,6 +81,7 @@ class RunSettings:
     dtype: torch.dtype
     propagation_budget: int | None = None
     """Bytes that pGNN's steps may allocate; where they do not suffice, activations are recomputed."""
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     _columns: dict[tuple[str, torch.dtype], Tensor] = field(default_factory=dict)
 
     @property
@@ -86,8 +94,18 @@ class RunSettings:
         key = (name, dtype or self.dtype)
         if key not in self._columns:
             values = [getattr(config.parameters, name) for config in self.configs]
-            self._columns[key] = torch.tensor(values, dtype=key[1])
+            kind = key[1] if key[1] != torch.float64 else wide(self.device)
+            self._columns[key] = torch.tensor(values, dtype=kind, device=self.device)
         return self._columns[key]
+
+    def drops(self, name: str) -> bool:
+        """Whether any run has a positive rate of dropout under this name; known without asking the device."""
+        return any(getattr(config.parameters, name) > 0 for config in self.configs)
+
+    @cached_property
+    def _seeds_there(self) -> Tensor:
+        """The seeds on the device, as int64 with the same bits."""
+        return torch.from_numpy(self.seeds.view(np.int64)).to(self.device)
 
     def common(self, name: str) -> Any:
         """A parameter that all runs have in common."""
@@ -95,19 +113,32 @@ class RunSettings:
 
     def masks(self, epoch: int, layer: int, rates: Tensor, shape: tuple[int, int]) -> Tensor:
         """Dropout masks [R, *shape] of an epoch."""
-        flat = dropout_masks(self.seeds, epoch, layer, rates, shape[0] * shape[1])
+        size = shape[0] * shape[1]
+        if compiled_for(rates.device):
+            flat = dropout_masks(self.seeds, epoch, layer, rates, size)
+        else:
+            flat = portable.dropout_masks(self._seeds_there, epoch, layer, rates, size)
         return flat.view(-1, *shape)
 
 
-def make_inputs(graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool) -> Inputs:
-    """Check the features and prepare them in ``dtype``; compute GCN's adjacency if asked to."""
+def make_inputs(
+    graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool, device: torch.device | None = None
+) -> Inputs:
+    """Check the features and prepare them in ``dtype`` on ``device``; compute GCN's adjacency if asked to.
+
+    Features of another device come to the CPU first, unless ``device`` is None: then they are refused.
+    """
     check_graph(graph)
+    if device is not None:
+        graph = graph.to("cpu")
+        x = x.cpu() if isinstance(x, Tensor) else x
     features = _features(x, dtype)
     rows = features.rows if isinstance(features, SparseMatrix) else features.shape[0]
     if rows != graph.num_nodes:
         raise InputError(f"x has {rows} rows but graph has {graph.num_nodes} nodes")
     A = SparseMatrix.from_scipy(normalized_adjacency(graph), dtype) if adjacency else None
-    return Inputs(graph, features, A, dtype)
+    inputs = Inputs(graph, features, A, dtype)
+    return inputs if device is None or device.type == "cpu" else inputs.to(device)
 
 
 def _features(x: object, dtype: torch.dtype) -> Tensor | SparseMatrix:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +23,7 @@ from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch, not_begun
 from plap.training.config import RunConfig
+from plap.training.devices import choose_device, memory_for_batches, wide
 from plap.training.inputs import make_inputs
 from plap.training.results import Progress, RunResult
 from plap.training.stopping import Deadline, Interrupts, TimeLimit
@@ -51,6 +53,7 @@ def train_runs(
     num_classes: int | None = None,
     task: Task | None = None,
     dtype: torch.dtype = torch.float32,
+    device: str | torch.device = "auto",
     memory_budget: MemoryBudget = None,
     progress: ProgressCallback | None = None,
     finished: Finished | None = None,
@@ -74,7 +77,7 @@ def train_runs(
     ----------
     graph : Graph
     x : Tensor, shape [N, F]
-        Dense, torch sparse or SciPy sparse; on the CPU.
+        Dense, torch sparse or SciPy sparse.
     y : Tensor
         int64 [N], one class per node, -1 where unknown; floats [N, L] of 0 and 1 for several labels per node;
         or floats [N], NaN where unknown, for numbers: see :class:`plap.data.Task`.
@@ -87,11 +90,17 @@ def train_runs(
         What to predict, in place of ``num_classes``: which metric is the validation score
         (:meth:`plap.data.Task.with_metric`), and the weights of the classes in the training loss.
     dtype : torch.float32 or torch.float64
+    device : str or torch.device
+        Where to train: "cpu", "cuda", "cuda:1" or "mps"; "auto" is where x is, unless that is the CPU and
+        there is a CUDA device. Results are on the CPU. Initial weights and the dropout masks of stacked runs
+        are the same on every device, so results differ by rounding alone.
     memory_budget : int or str, optional
         Memory that a batch may take besides graph and features, in bytes or as ``"4GiB"``. If not even one
         pGNN fits, its activations are recomputed instead of stored, which changes no result; a budget that
         is too small even for that is refused. A single run of another model is trained whatever it takes.
-        Without a budget, batches of several runs are limited to 2 GiB.
+        Without a budget, batches of several runs are limited to 2 GiB on the CPU, and to 80 % of the free
+        memory on another device. A batch that runs out of memory there is trained again in two halves, with
+        a warning; results do not depend on it.
     progress : function of a Progress, optional
         Called after every epoch.
     finished : function of an index and a RunResult, optional
@@ -121,51 +130,103 @@ def train_runs(
         raise InputError(f"dtype must be torch.float32 or torch.float64, not {dtype}")
     if not configs:
         return []
-    each = _one_per_run(splits, len(configs))
+    place = choose_device(_place_of(x) if device == "auto" else device)
+    if dtype == torch.float64 and wide(place) != dtype:
+        raise InputError(f"dtype must be torch.float32 on {place}, which has no float64")
+    each = _one_per_run(
+        [_on_cpu(split) for split in splits] if isinstance(splits, Sequence) else _on_cpu(splits),
+        len(configs),
+    )
     families = [_family(config) for config in configs]
     adjacency = any(family is not None and family.uses_adjacency for family in families)
-    inputs = make_inputs(graph, x, dtype, adjacency=adjacency)
+    inputs = make_inputs(graph, x, dtype, adjacency=adjacency, device=place)
+    y = y.cpu()
     task = training_task(y, each, graph.num_nodes, num_classes, task)
     sizes = [
         run_bytes(config, graph.num_nodes, inputs.num_features, task.num_outputs, dtype.itemsize)
         for config in configs
     ]
-    budget = parse_budget(memory_budget)
+    given = parse_budget(memory_budget)
+    budget = memory_for_batches(place) if given is None else given
     left = [
-        None if budget is None else propagation_budget(config, size, graph, dtype, budget)
+        None if budget is None else propagation_budget(config, size, graph, dtype, budget, place)
         for config, size in zip(configs, sizes, strict=True)
     ]
-    batches = make_batches(configs, sizes, budget or DEFAULT_BUDGET)
-    meter = _Meter(progress, [[configs[run].max_epochs for run in batch] for batch in batches])
+    cached = _CACHE if place.type == "cpu" else None
+    waiting = make_batches(configs, sizes, budget or DEFAULT_BUDGET, cached)[::-1]
+    meter = _Meter(progress, len(configs))
     results: dict[int, RunResult] = {}
+
+    def note(run: int, result: RunResult) -> None:
+        results[run] = result
+        if finished is not None:
+            finished(run, result)
+
     with Interrupts() as interrupts:
-        for number, members in enumerate(batches):
+        while waiting:
+            members = waiting.pop()
             these = [configs[k] for k in members]
             if deadline.passed:
                 results.update((k, not_begun(configs[k], inputs, task)) for k in members)
                 continue
-            batch = Batch(inputs, y, task, these, [each[k] for k in members], left[members[0]])
-            _train(batch, members, interrupts, deadline, meter, number, finished, on_interrupt)
-            out_of_time = deadline.passed and not interrupts.pending
-            results.update(zip(members, batch.results(out_of_time=out_of_time), strict=True))
+            try:
+                batch = Batch(inputs, y, task, these, [each[k] for k in members], left[members[0]])
+                _train(batch, members, interrupts, deadline, meter, note, on_interrupt)
+                out_of_time = deadline.passed and not interrupts.pending
+                results.update(zip(members, batch.results(out_of_time=out_of_time), strict=True))
+            except torch.OutOfMemoryError:
+                rest = [run for run in members if run not in results]
+                waiting += _halves(rest, place)[::-1]
+                batch = None
+            meter.done = len(results)
     return [results[run] for run in range(len(configs))]
 
 
 def _train(
     batch: Batch, members: Sequence[int], interrupts: Interrupts, deadline: Deadline, meter: _Meter,
-    number: int, finished: Finished | None, on_interrupt: OnInterrupt,
+    note: Finished, on_interrupt: OnInterrupt,
 ) -> None:  # fmt: skip
     """Train a batch to its end, or until Ctrl-C, or until its time is over."""
     try:
         while len(batch.active) and not interrupts.pending and not deadline.passed:
             for run in batch.train_epoch():
-                if finished is not None:
-                    finished(members[run], batch.result(run))
-            meter(batch, number)
+                note(members[run], batch.result(run))
+            meter(batch)
     except KeyboardInterrupt:
         interrupts.pending = True
     if interrupts.pending and on_interrupt == "raise":
         raise KeyboardInterrupt
+
+
+def _halves(runs: list[int], device: torch.device) -> list[list[int]]:
+    """The runs of a batch that ran out of memory as two batches, and a warning; one run alone is refused."""
+    if len(runs) == 1:
+        raise InputError(
+            f"a single run does not fit into the memory of {device}: set memory_budget, or train in parts"
+        ) from None
+    middle = -(-len(runs) // 2)
+    warnings.warn(
+        f"{device} ran out of memory with {len(runs)} runs at a time; going on with {middle}", stacklevel=3
+    )
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+    return [runs[:middle], runs[middle:]]
+
+
+def _place_of(x: object) -> torch.device | str:
+    """Where x is, or "auto" if that is the CPU."""
+    return x.device if isinstance(x, Tensor) and x.device.type != "cpu" else "auto"
+
+
+class _Masks(NamedTuple):
+    train: Tensor
+    val: Tensor
+
+
+def _on_cpu(split: SplitLike) -> SplitLike:
+    if split.train.device.type == split.val.device.type == "cpu":
+        return split
+    return _Masks(split.train.cpu(), split.val.cpu())
 
 
 def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsize: int) -> int:
@@ -181,8 +242,9 @@ def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsi
 
 
 def propagation_budget(
-    config: RunConfig, run_size: int, graph: Graph, dtype: torch.dtype, budget: int
-) -> int | None:
+    config: RunConfig, run_size: int, graph: Graph, dtype: torch.dtype, budget: int,
+    device: torch.device | str = "cpu",
+) -> int | None:  # fmt: skip
     """Bytes of the budget left for propagation, if storing all its activations would exceed the budget.
 
     None if everything fits. Refuses a budget in which the run cannot be trained at all.
@@ -191,7 +253,7 @@ def propagation_budget(
     if family is None or family.propagation is None or run_size <= budget:
         return None
     channels, steps = family.propagation(config.parameters)
-    need = memory_needed(graph.num_nodes, graph.num_entries, channels, steps, dtype=dtype)
+    need = memory_needed(graph.num_nodes, graph.num_entries, channels, steps, dtype=dtype, device=device)
     rest = max(0, run_size - need.usual)
     if budget < rest + need.least:
         raise InputError(
@@ -201,8 +263,13 @@ def propagation_budget(
     return budget - rest
 
 
-def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], budget: int) -> list[list[int]]:
-    """Indices of the runs of each batch. A run that exceeds the budget by itself is a batch of its own."""
+def make_batches(
+    configs: Sequence[RunConfig], bytes_per_run: Sequence[int], budget: int, cache: int | None = _CACHE
+) -> list[list[int]]:
+    """Indices of the runs of each batch. A run that exceeds the budget by itself is a batch of its own.
+
+    Beyond ``cache`` bytes a batch has few runs; None: a device on which more runs at a time always pay.
+    """
     groups: dict[tuple[object, ...], list[int]] = {}
     batches: list[list[int]] = []
     for index, config in enumerate(configs):
@@ -212,7 +279,10 @@ def make_batches(configs: Sequence[RunConfig], bytes_per_run: Sequence[int], bud
             groups.setdefault(_shape(config), []).append(index)
     for group in groups.values():
         each = max(bytes_per_run[index] for index in group)
-        size = max(1, min(budget // each, max(_AMORTISED, _CACHE // each) if each <= _CACHE else 1))
+        most = len(group)
+        if cache is not None:
+            most = max(_AMORTISED, cache // each) if each <= cache else 1
+        size = max(1, min(budget // each, most))
         number = -(-len(group) // size)
         cuts = [len(group) * k // number for k in range(number + 1)]
         batches += [group[start:end] for start, end in itertools.pairwise(cuts)]
@@ -244,18 +314,18 @@ def _one_per_run(splits: SplitLike | Sequence[SplitLike], runs: int) -> list[Spl
 class _Meter:
     """Reports the progress of a call of ``train_runs``."""
 
-    def __init__(self, progress: ProgressCallback | None, limits: list[list[int]]) -> None:
+    def __init__(self, progress: ProgressCallback | None, runs: int) -> None:
         self._progress = progress
-        self._limits = limits
+        self._runs = runs
         self._start = time.perf_counter()
+        self.done = 0
+        """Runs of the batches that are through."""
 
-    def __call__(self, batch: Batch, number: int) -> None:
+    def __call__(self, batch: Batch) -> None:
         if self._progress is None:
             return
-        active = len(batch.active)
-        before = sum(len(batch) for batch in self._limits[:number])
-        runs = sum(len(batch) for batch in self._limits)
-        finished = before + len(self._limits[number]) - active
+        active, runs = len(batch.active), self._runs
+        finished = self.done + batch.size - active
         part = active * batch.epoch / batch.max_epochs
         self._progress(
             Progress(

@@ -47,7 +47,7 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
     ----------
     seed : int
     device : torch.device, optional
-        A CUDA device whose generator is seeded as well, besides that of the CPU.
+        A CUDA or MPS device whose generator is seeded as well, besides that of the CPU.
 
     Examples
     --------
@@ -63,6 +63,8 @@ def seeded(seed: int, device: torch.device | None = None) -> Iterator[None]:
         torch.default_generator.manual_seed(seed)
         for each in cuda:
             torch.cuda.default_generators[each.index].manual_seed(seed)
+        if device is not None and device.type == "mps":
+            torch.mps.manual_seed(seed)
         yield
 
 
@@ -108,7 +110,8 @@ class SingleModule:
     ) -> None:
         weighted = inputs.graph.is_weighted
         check_trainable(kind, module, weighted=weighted)
-        self._kind, self._module = kind, module.to(inputs.dtype)
+        self._device = inputs.graph.device
+        self._kind, self._module = kind, module.to(self._device, inputs.dtype)
         self._arguments, self._keywords = _arguments(kind, inputs, weighted)
         self._shape = (inputs.graph.num_nodes, num_classes)
         self._buffers = [name for name, value in module.named_buffers() if value.layout == torch.strided]
@@ -133,7 +136,7 @@ class SingleModule:
             held = first.setdefault(id(value), name)
             if name in result and held in state:
                 result[name] = state[held][run]
-        return {name: value.clone() for name, value in result.items()}
+        return {name: value.cpu().clone() for name, value in result.items()}
 
     def embed(self, state: State, inputs: Inputs) -> Tensor:
         """Empty: which part of a module does not depend on dropout is not known."""
@@ -150,12 +153,14 @@ class SingleModule:
         values = {name: value[0] for name, value in state.items()}
         changed = {name: values[name].clone() for name in self._buffers}
         self._module.train(epoch is not None)
-        with seeded(int(mask_keys(settings.seeds, -1 if epoch is None else epoch, 0)[0])):
+        key = int(mask_keys(settings.seeds, -1 if epoch is None else epoch, 0)[0])
+        with seeded(key, self._device):
             result = functional_call(self._module, values | changed, self._arguments, self._keywords)
         logits = check_logits(self._kind, result, self._shape)
-        if epoch is not None and all(bool(value.isfinite().all()) for value in changed.values()):
+        if epoch is not None and changed:
+            sound = torch.stack([value.isfinite().all() for value in changed.values()]).all()
             for name, value in changed.items():
-                values[name].copy_(value)
+                values[name].copy_(torch.where(sound, value, values[name]))
         return logits.index_select(0, rows[0]).unsqueeze(0)
 
 

@@ -1,6 +1,7 @@
-"""The three hot operations of stacked training on the CPU: sparse products, dropout masks, Adam's update.
+"""The three hot operations of stacked training: sparse products, dropout masks, Adam's update.
 
-Each is one call of a compiled loop over all runs, see :mod:`plap.training.native_loops`.
+On the CPU each is one call of a compiled loop over all runs, see :mod:`plap.training.native_loops`; on other
+devices the first two are :mod:`plap.training.portable`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from plap.training import portable
+
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """A CSR matrix [rows, columns] on the CPU with 64-bit indices, together with its transpose."""
+    """A CSR matrix [rows, columns] with 64-bit indices, together with its transpose."""
 
     indptr: Tensor
     indices: Tensor
@@ -32,6 +35,12 @@ class SparseMatrix:
         rows, columns = matrix.shape
         back = _parts(matrix.T.tocsr(), dtype)
         return cls(*_parts(matrix, dtype), columns, cls(*back, rows))
+
+    def to(self, device: torch.device) -> SparseMatrix:
+        """The matrix on another device."""
+        parts = (part.to(device) for part in (self.indptr, self.indices, self.values))
+        back = None if self.transposed is None else self.transposed.to(device)
+        return SparseMatrix(*parts, self.columns, back)
 
     @property
     def rows(self) -> int:
@@ -68,7 +77,14 @@ class _Product(torch.autograd.Function):
         return None, _multiply(ctx.matrix.transposed, grad)
 
 
+def compiled_for(device: torch.device) -> bool:
+    """Whether tensors of this device are worked on by compiled loops."""
+    return device.type == "cpu"
+
+
 def _multiply(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+    if not compiled_for(dense.device):
+        return portable.product(matrix.indptr, matrix.indices, matrix.values, matrix.columns, dense)
     loops = _loops()
     runs, _, width = dense.shape
     channels = -(-width // loops.BLOCK) * loops.BLOCK

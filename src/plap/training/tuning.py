@@ -200,6 +200,7 @@ def tune(
     num_classes: int | None = None,
     task: Task | None = None,
     dtype: torch.dtype = torch.float32,
+    device: str | torch.device = "auto",
     memory_budget: MemoryBudget = None,
     progress: ProgressCallback | None = None,
     time_limit: TimeLimit = None,
@@ -225,7 +226,7 @@ def tune(
     budget : int or "auto"
         Approximate number of epochs to spend over all runs; at least two configurations reach the last
         rung whatever the budget. By default, fewer epochs on larger graphs.
-    num_classes, task, dtype, memory_budget, progress :
+    num_classes, task, dtype, device, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
     time_limit : number of seconds, or text such as "10m", optional
         The search is made as wide as fits into three quarters of it, by what an epoch turns out to cost, and
@@ -255,7 +256,7 @@ def tune(
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
-    options = {"task": task, "dtype": dtype, "memory_budget": memory_budget}
+    options = {"task": task, "dtype": dtype, "device": device, "memory_budget": memory_budget}
 
     def train(
         runs: list[RunConfig], limit: Deadline, report: ProgressCallback | None = None

@@ -26,7 +26,7 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
-from plap.training.loop import ProgressCallback, make_batches, run_bytes, train_runs
+from plap.training.loop import DEFAULT_BUDGET, ProgressCallback, make_batches, run_bytes, train_runs
 from plap.training.results import Progress, RunResult
 from plap.training.stopping import Deadline, Interrupts, TimeLimit
 
@@ -34,7 +34,6 @@ _MOST_ENTRIES = 500_000
 """Entries of a graph up to which one core per batch is better than all cores for one."""
 _WORTH_FORKING = 2e7
 """Entries and nodes times epochs, over all runs, below which processes cost more than they bring."""
-_CACHE = 24 * 2**20
 _SECONDS = 0.2
 """Between two looks at Ctrl-C, the clock and the progress."""
 
@@ -117,7 +116,7 @@ def _batches(
     """The batches of ``train_runs``, the longest first, at least one per process if there are runs enough."""
     outputs = y.shape[1] if y.ndim == 2 else 2
     sizes = [run_bytes(config, graph.num_nodes, x.shape[1], outputs, 4) for config in configs]
-    batches = make_batches(configs, sizes, _CACHE)
+    batches = make_batches(configs, sizes, DEFAULT_BUDGET // workers)
     while len(batches) < workers and max(map(len, batches)) > 1:
         longest = max(batches, key=len)
         batches.remove(longest)

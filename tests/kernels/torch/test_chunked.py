@@ -21,7 +21,7 @@ from plap.kernels.torch.backend import TORCH
 from plap.kernels.torch.chunked import op
 from plap.kernels.torch.chunked.chunks import chunks
 from plap.kernels.torch.chunked.ways import ways
-from plap.penalties import Power
+from plap.penalties import BUILT_IN, Penalty, Power
 from problems import P_VALUES, PROBLEMS, Problem
 
 Operator = Callable[[Tensor, Graph, Tensor, Tensor], Tensor]
@@ -140,6 +140,7 @@ def watched(
     K: int,
     dtype: torch.dtype,
     training: bool,
+    penalty: type[Penalty] = Power,
 ) -> tuple[Allocations, int]:
     """What forward and backward allocate, and the bytes of the result and the gradients among it."""
     graph = graph.to(device)
@@ -150,7 +151,7 @@ def watched(
     mu = torch.full((runs,), 0.1, dtype=dtype, device=device).requires_grad_(training)
     graph = replace(graph, weight=weight)
     with Allocations(x, G, weight, p, mu, graph.indptr, graph.indices, graph.degree) as seen:
-        results = [op.propagate(x, graph, Power(p), mu, K, 0.9, None, way)]
+        results = [op.propagate(x, graph, penalty(p), mu, K, 0.9, None, way)]
         if training:
             results += torch.autograd.grad(results[0], [x, weight, p, mu], G)
     return seen, sum(result.untyped_storage().nbytes() for result in results)
@@ -171,6 +172,17 @@ def test_no_way_takes_more_than_it_says(
         )
         assert seen.peak - ends <= way.size
         assert not seen.operations & READS_BACK
+
+
+@pytest.mark.parametrize("penalty", BUILT_IN, ids=lambda penalty: penalty.__name__)
+def test_no_penalty_takes_more_than_its_way_says(large: Graph, penalty: type[Penalty]) -> None:
+    """With one channel, what a step computes of edges counts most."""
+    shape = Shape(1, large.num_nodes, 1, large.num_entries, 2, 8)
+    (way,) = {*ways(shape, training=True)[-1:]}
+    seen, ends = watched(
+        large, way, "cpu", runs=1, channels=1, K=2, dtype=torch.float64, training=True, penalty=penalty
+    )
+    assert seen.peak - ends <= way.size
 
 
 @pytest.mark.parametrize("channels", [16, 256])

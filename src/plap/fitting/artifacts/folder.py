@@ -104,6 +104,16 @@ def replace_folder(out: Path | str, files: Mapping[str, Content], *, flag: str =
     return out
 
 
+def replace_file(out: Path | str, name: str, content: bytes, *, flag: str = "--out") -> Path:
+    """Replace one file of a result; the others are checked and stay as they are."""
+    try:
+        names = tuple(_read_manifest(Path(out)))
+    except OSError as error:
+        raise InputError(f"{flag}: {out} cannot be read ({error.strerror})") from None
+    files = dict(zip(names, read_files(out, names), strict=True))
+    return replace_folder(out, {**files, name: content}, flag=flag)
+
+
 def read_files(folder: Path | str, names: Sequence[str]) -> list[bytes]:
     """Files of one and the same result, as they were written, also while another process replaces it."""
     folder = Path(folder)

@@ -1,12 +1,10 @@
-"""One step backward, row by row, on a symmetric graph; formulas as in :mod:`plap.kernels.fused.backward_rows`.
+"""One step backward, row by row, on a symmetric graph; formulas as in ``plap.kernels.fused.backward_rows``.
 
 Programs, segments and hubs are those of :mod:`forward_rows`. As the graph is symmetric, a row's own program
 finds all that its neighbours' results owe to it.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import triton
 import triton.language as tl
@@ -23,9 +21,10 @@ from plap.kernels.triton.forward_rows import locate, settings_of
 
 @triton.jit
 def prepare_rows(
-    s: Any, settings: Any, alphas: Any, Y: Any, F_next: Any, Y_first: Any, G: Any, Z: Any, u: Any, t: Any,
-    pull: Any, gX: Any, gm: Any, nodes: Any, channels: Any, runs: Any, RAW: tl.constexpr,
-    DAMPED: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
+    s: tl.tensor, settings: tl.tensor, alphas: tl.tensor, Y: tl.tensor, F_next: tl.tensor, Y_first: tl.tensor,
+    G: tl.tensor, Z: tl.tensor, u: tl.tensor, t: tl.tensor, pull: tl.tensor, gX: tl.tensor, gm: tl.tensor,
+    nodes: tl.tensor, channels: tl.constexpr, runs: tl.tensor, RAW: tl.constexpr, DAMPED: tl.constexpr,
+    BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr,
 ) -> None:  # fmt: skip
     """What the backward pass needs of each node: Z, u, t, Gh·(X − F'); adds to ∂l/∂X and ∂l/∂m.
 
@@ -37,7 +36,7 @@ def prepare_rows(
     node = run.to(tl.int64) * nodes + rows
     own_s = tl.load(s + rows, mask=there, other=0.0)
     real = own_s.dtype
-    _, m, omega, _ = settings_of(settings, run, runs, real)
+    _theta, m, omega, _eps2 = settings_of(settings, run, runs, real)
     alpha = tl.load(alphas + node, mask=there, other=0.0) * omega
     linked = own_s > 0
     unscale = tl.where(linked, 1.0 / tl.where(linked, own_s, 1.0), 0.0)
@@ -71,8 +70,9 @@ def prepare_rows(
 
 @triton.jit
 def products(
-    Y: Any, Z: Any, own: Any, at: Any, there: Any, channels: Any, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr
-) -> Any:
+    Y: tl.tensor, Z: tl.tensor, own: tl.tensor, at: tl.tensor, there: tl.tensor, channels: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
     """|Y_i − Y_j|², |Y_i|² + |Y_j|², (Z_i − Z_j)·(Y_i − Y_j) and Z_i·Y_j of a block of entries."""
     real: tl.constexpr = Y.dtype.element_ty
     square = tl.zeros(at.shape, real)
@@ -96,17 +96,17 @@ def products(
 
 @triton.jit
 def backward_rows(
-    indptr: Any, indices: Any, w: Any, s: Any, settings: Any, segments: Any, Y: Any, Z: Any, u: Any, G: Any,
-    yf: Any, totals: Any, gp: Any, sums: Any, scalars: Any, count: Any, slots: Any, nodes: Any,
-    channels: Any, runs: Any, PSI: tl.constexpr, SLOPE: tl.constexpr, RATE: tl.constexpr,
-    UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr, DOUBLE: tl.constexpr, DAMPED: tl.constexpr,
-    DETACH: tl.constexpr, WANT: tl.constexpr, SPLIT: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
+    indptr: tl.tensor, indices: tl.tensor, w: tl.tensor, s: tl.tensor, settings: tl.tensor,
+    segments: tl.tensor, Y: tl.tensor, Z: tl.tensor, u: tl.tensor, G: tl.tensor, yf: tl.tensor, gp: tl.tensor,
+    sums: tl.tensor, count: tl.tensor, slots: tl.tensor, nodes: tl.tensor, channels: tl.constexpr,
+    runs: tl.tensor, PSI: tl.constexpr, SLOPE: tl.constexpr, RATE: tl.constexpr, UNBOUNDED: tl.constexpr,
+    CLAMP: tl.constexpr, DOUBLE: tl.constexpr, DAMPED: tl.constexpr, DETACH: tl.constexpr, WANT: tl.constexpr,
+    SPLIT: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
 ) -> None:  # fmt: skip
     """Replace G = ∂l/∂F' by ∂l/∂F; adds to the slope in the parameter, row by row, if ``WANT``.
 
-    ``yf`` receives F_i·∂l/∂F_i without the part of the damping, one number per block of channels, and
-    ``totals`` Σ_j M_ij; the weights' gradient needs both. ``DETACH``: ψ counts as a constant.
+    ``yf`` receives Σ_j M_ij, and then F_i·∂l/∂F_i without the part of the damping for each block of channels;
+    the weights' gradient needs both. ``DETACH``: ψ counts as a constant.
     """
     row, begin, end, slot = locate(segments, indptr, count, SPLIT)
     block, run = tl.program_id(1), tl.program_id(2)
@@ -117,7 +117,7 @@ def backward_rows(
         y = tl.load(Y + own + cols, mask=cols < channels, other=0.0)
         z = tl.load(Z + own + cols, mask=cols < channels, other=0.0)
         real = y.dtype
-        theta, _, omega, eps2 = settings_of(settings, run, runs, real)
+        theta, _m, omega, eps2 = settings_of(settings, run, runs, real)
         own_u = tl.load(u + base + row)
         size = tl.sum(y * y)
         f = tl.zeros([BLOCK_C], real)
@@ -136,7 +136,9 @@ def backward_rows(
                 square, sizes = tl.sum(delta * delta, 1), size + tl.sum(other * other, 1)
                 along = tl.sum((z[None, :] - theirs) * delta, 1)
             else:
-                square, sizes, along, _ = products(Y, Z, own, j * channels, there, channels, BLOCK_C, BLOCKS)
+                square, sizes, along, _across = products(
+                    Y, Z, own, j * channels, there, channels, BLOCK_C, BLOCKS
+                )
             floor = rounding_floor(weight, sizes, DOUBLE)
             M, at, varies = conductance(
                 weight * square, floor, weight, theta, eps2, PSI, UNBOUNDED, CLAMP, DOUBLE
@@ -154,21 +156,22 @@ def backward_rows(
                     slope += tl.sum(tl.where(there, rate, 0.0).to(tl.float64))
         if slot < 0:
             finish_backward(
-                row, base, cols, block, run, f, total, slope, y, omega, s, G, yf, totals, gp, nodes, channels,
+                row, base, cols, block, run, f, total, slope, y, omega, s, G, yf, gp, nodes, channels,
                 runs, DAMPED, WANT,
             )  # fmt: skip
         else:
-            place = run.to(tl.int64) * slots + slot
-            tl.store(sums + place * channels + cols, f, mask=cols < channels)
+            place = sums + (run.to(tl.int64) * slots + slot) * (channels + 2)
+            tl.store(place + cols, f, mask=cols < channels)
             if block == 0:
-                tl.store(scalars + 2 * place, total)
-                tl.store(scalars + 2 * place + 1, slope.to(real))
+                tl.store(place + channels, total)
+                tl.store(place + channels + 1, slope.to(real))
 
 
 @triton.jit
 def finish_backward(
-    row: Any, base: Any, cols: Any, block: Any, run: Any, f: Any, total: Any, slope: Any, y: Any, omega: Any,
-    s: Any, G: Any, yf: Any, totals: Any, gp: Any, nodes: Any, channels: Any, runs: Any,
+    row: tl.tensor, base: tl.tensor, cols: tl.tensor, block: tl.tensor, run: tl.tensor, f: tl.tensor,
+    total: tl.tensor, slope: tl.tensor, y: tl.tensor, omega: tl.tensor, s: tl.tensor, G: tl.tensor,
+    yf: tl.tensor, gp: tl.tensor, nodes: tl.tensor, channels: tl.constexpr, runs: tl.tensor,
     DAMPED: tl.constexpr, WANT: tl.constexpr,
 ) -> None:  # fmt: skip
     """Write ∂l/∂F_i and what else is known of the row."""
@@ -177,18 +180,18 @@ def finish_backward(
     if DAMPED:
         result += (1.0 - omega) * tl.load(G + at, mask=cols < channels, other=0.0)
     tl.store(G + at, result, mask=cols < channels)
-    tl.store(yf + (block.to(tl.int64) * runs + run) * nodes + row, tl.sum(y * f))
+    tl.store(yf + ((block.to(tl.int64) + 1) * runs + run) * nodes + row, tl.sum(y * f))
     if block == 0:
-        tl.store(totals + base + row, total)
+        tl.store(yf + base + row, total)
         if WANT:
             tl.store(gp + base + row, tl.load(gp + base + row) + slope)
 
 
 @triton.jit
 def finish_hubs_backward(
-    hubs: Any, s: Any, settings: Any, Y: Any, G: Any, yf: Any, totals: Any, gp: Any, sums: Any, scalars: Any,
-    count: Any, slots: Any, nodes: Any, channels: Any, runs: Any, DAMPED: tl.constexpr, WANT: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    hubs: tl.tensor, s: tl.tensor, settings: tl.tensor, Y: tl.tensor, G: tl.tensor, yf: tl.tensor,
+    gp: tl.tensor, sums: tl.tensor, count: tl.tensor, slots: tl.tensor, nodes: tl.tensor,
+    channels: tl.constexpr, runs: tl.tensor, DAMPED: tl.constexpr, WANT: tl.constexpr, BLOCK_C: tl.constexpr,
 ) -> None:  # fmt: skip
     """Add up the segments of a long row, in order, and finish it."""
     program, block, run = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -202,26 +205,27 @@ def finish_hubs_backward(
         total = tl.full((), 0.0, real)
         slope = tl.full((), 0.0, tl.float64)
         for slot in range(tl.load(hubs + count + program), tl.load(hubs + 2 * count + program)):
-            place = run.to(tl.int64) * slots + slot
-            f += tl.load(sums + place * channels + cols, mask=cols < channels, other=0.0)
-            total += tl.load(scalars + 2 * place)
-            slope += tl.load(scalars + 2 * place + 1).to(tl.float64)
-        _, _, omega, _ = settings_of(settings, run, runs, real)
+            place = sums + (run.to(tl.int64) * slots + slot) * (channels + 2)
+            f += tl.load(place + cols, mask=cols < channels, other=0.0)
+            total += tl.load(place + channels)
+            slope += tl.load(place + channels + 1).to(tl.float64)
+        _theta, _m, omega, _eps2 = settings_of(settings, run, runs, real)
         finish_backward(
-            row, base, cols, block, run, f, total, slope, y, omega, s, G, yf, totals, gp, nodes, channels,
+            row, base, cols, block, run, f, total, slope, y, omega, s, G, yf, gp, nodes, channels,
             runs, DAMPED, WANT,
         )  # fmt: skip
 
 
 @triton.jit
 def weight_rows(
-    indptr: Any, indices: Any, w: Any, settings: Any, segments: Any, Y: Any, Z: Any, t: Any, gw: Any,
-    count: Any, nodes: Any, channels: Any, runs: Any, PSI: tl.constexpr, SLOPE: tl.constexpr,
-    UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr, DOUBLE: tl.constexpr, DETACH: tl.constexpr,
-    SPLIT: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
+    indptr: tl.tensor, indices: tl.tensor, w: tl.tensor, settings: tl.tensor, segments: tl.tensor,
+    Y: tl.tensor, Z: tl.tensor, t: tl.tensor, gw: tl.tensor, count: tl.tensor, nodes: tl.tensor,
+    channels: tl.constexpr, runs: tl.tensor, PSI: tl.constexpr, SLOPE: tl.constexpr, UNBOUNDED: tl.constexpr,
+    CLAMP: tl.constexpr, DOUBLE: tl.constexpr, DETACH: tl.constexpr, SPLIT: tl.constexpr,
+    BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
 ) -> None:  # fmt: skip
     """Add c_ij ∂M_ij/∂w_ij of all runs for every entry; here c_ij = Z_i·Y_j − t_i alone."""
-    row, begin, end, _ = locate(segments, indptr, count, SPLIT)
+    row, begin, end, _slot = locate(segments, indptr, count, SPLIT)
     if row >= 0:
         for start in range(begin, end, BLOCK_E):
             e = start + tl.arange(0, BLOCK_E)
@@ -232,9 +236,9 @@ def weight_rows(
             real = slope.dtype
             for run in range(runs):
                 base = (tl.full((), 0, tl.int64) + run) * nodes
-                theta, _, _, eps2 = settings_of(settings, run, runs, real)
+                theta, _m, _omega, eps2 = settings_of(settings, run, runs, real)
                 own, at = (base + row) * channels, (base + j) * channels
-                square, sizes, _, across = products(Y, Z, own, at, there, channels, BLOCK_C, BLOCKS)
+                square, sizes, _along, across = products(Y, Z, own, at, there, channels, BLOCK_C, BLOCKS)
                 floor = rounding_floor(weight, sizes, DOUBLE)
                 M, at_nu, varies = conductance(
                     weight * square, floor, weight, theta, eps2, PSI, UNBOUNDED, CLAMP, DOUBLE

@@ -6,39 +6,35 @@ Numbers at the edge of the range are treated as in :mod:`plap.kernels.fused.cond
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 
 @triton.jit
-def power(base: Any, exponent: Any) -> Any:
+def power(base: tl.tensor, exponent: tl.tensor) -> tl.tensor:
     """base^exponent for base ≥ 0."""
     # 1.2e-38 is the smallest normal number of float32, whose logarithm exists where subnormals count as 0
     return tl.where(base > 0, tl.exp2(exponent * tl.log2(tl.maximum(base, 1.2e-38))), 0.0)
 
 
 @triton.jit
-def edge_power(nu: Any, p: Any) -> Any:
+def edge_power(nu: tl.tensor, p: tl.tensor) -> tl.tensor:
     """ν^((p-2)/2): square roots where they suffice."""
     if p == 1.0:
         result = tl.rsqrt(nu)
     elif p == 1.5:
         result = tl.rsqrt(tl.sqrt(nu))
-    elif p == 2.0:
-        result = tl.where(nu >= 0, 1.0, nu)
     elif p == 2.5:
         result = tl.sqrt(tl.sqrt(nu))
     elif p == 3.0:
         result = tl.sqrt(nu)
     else:
-        result = power(nu, 0.5 * (p - 2.0))
+        result = tl.where(p == 2.0, 1.0, power(nu, 0.5 * (p - 2.0)))  # M = w also between equal rows
     return result
 
 
 @triton.jit
-def rounding_floor(w: Any, sizes: Any, DOUBLE: tl.constexpr) -> Any:
+def rounding_floor(w: tl.tensor, sizes: tl.tensor, DOUBLE: tl.constexpr) -> tl.tensor:
     """The ν below which two rows count as equal: τ² w (|Y_i|² + |Y_j|²), τ = 4 machine epsilons."""
     if DOUBLE:
         return tl.maximum(7.888609052210118e-31 * w * sizes, 2.2250738585072014e-308)
@@ -48,9 +44,9 @@ def rounding_floor(w: Any, sizes: Any, DOUBLE: tl.constexpr) -> Any:
 
 @triton.jit
 def conductance(
-    nu: Any, floor: Any, w: Any, theta: Any, eps2: Any, PSI: tl.constexpr, UNBOUNDED: tl.constexpr,
-    CLAMP: tl.constexpr, DOUBLE: tl.constexpr,
-) -> Any:  # fmt: skip
+    nu: tl.tensor, floor: tl.tensor, w: tl.tensor, theta: tl.tensor, eps2: tl.tensor, PSI: tl.constexpr,
+    UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr, DOUBLE: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
     """M, the ν that it was computed from, and where M depends on ν; ``eps2`` counts if ``CLAMP``."""
     # what M and ν are cut off at, so that sums stay finite
     LARGEST: tl.constexpr = 1e300 if DOUBLE else 1e30
@@ -84,9 +80,9 @@ def conductance(
 
 @triton.jit
 def push_strength(
-    c: Any, M: Any, at: Any, varies: Any, w: Any, theta: Any, PSI: tl.constexpr, SLOPE: tl.constexpr,
-    DOUBLE: tl.constexpr,
-) -> Any:  # fmt: skip
+    c: tl.tensor, M: tl.tensor, at: tl.tensor, varies: tl.tensor, w: tl.tensor, theta: tl.tensor,
+    PSI: tl.constexpr, SLOPE: tl.constexpr, DOUBLE: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
     """κ c = 2 w² ψ'(ν) c, multiplied in an order that keeps intermediate results in range.
 
     Where rows of 1e-15 and of 1e15 meet, it may itself leave the range of float32, while its product with
@@ -105,9 +101,9 @@ def push_strength(
 
 @triton.jit
 def parameter_slope(
-    c: Any, M: Any, at: Any, varies: Any, w: Any, theta: Any, PSI: tl.constexpr, RATE: tl.constexpr,
-    UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr,
-) -> Any:  # fmt: skip
+    c: tl.tensor, M: tl.tensor, at: tl.tensor, varies: tl.tensor, w: tl.tensor, theta: tl.tensor,
+    PSI: tl.constexpr, RATE: tl.constexpr, UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
     """What an entry adds to the slope in the parameter: ½ c w ∂ψ/∂θ, as each edge is met from both ends."""
     if PSI is None:
         # an edge that is cut has no slope, one that is clamped has that of the clamp
@@ -124,9 +120,9 @@ def parameter_slope(
 
 @triton.jit
 def weight_slope(
-    M: Any, at: Any, varies: Any, w: Any, theta: Any, PSI: tl.constexpr, SLOPE: tl.constexpr,
-    DETACH: tl.constexpr,
-) -> Any:  # fmt: skip
+    M: tl.tensor, at: tl.tensor, varies: tl.tensor, w: tl.tensor, theta: tl.tensor, PSI: tl.constexpr,
+    SLOPE: tl.constexpr, DETACH: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
     """∂M/∂w at fixed degrees."""
     result = M / w
     if not DETACH:

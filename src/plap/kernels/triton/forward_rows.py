@@ -1,15 +1,14 @@
 """One step forward (Eq. 11-13), row by row; symbols as in :mod:`plap.kernels.fused.forward_rows`.
 
-A program owns a segment of a row of one run, and a block of its channels. Rows of up to ``SEGMENT`` entries are
-one segment, and their program finishes them; a longer row has several, whose sums :func:`finish_hubs` adds up
-in order. No two programs write to the same place, so there are no atomics and results repeat bit for bit.
+A program owns a segment of a row of one run, and a block of its channels. Rows of up to ``SEGMENT`` entries
+are one segment, and their program finishes them; a longer row has several, whose sums :func:`finish_hubs`
+adds up in order. No two programs write to the same place, so there are no atomics, and results repeat bit for
+bit.
 
 M spans more than float32 does, so a row's sums are held divided by its largest M so far, ``scale``.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import triton
 import triton.language as tl
@@ -19,8 +18,9 @@ from plap.kernels.triton.edges import conductance, rounding_floor
 
 @triton.jit
 def scale_rows(
-    s: Any, X: Any, Y: Any, nodes: Any, channels: Any, BLOCK_N: tl.constexpr, BLOCK_C: tl.constexpr
-) -> None:
+    s: tl.tensor, X: tl.tensor, Y: tl.tensor, nodes: tl.tensor, channels: tl.constexpr, BLOCK_N: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+) -> None:  # fmt: skip
     """Y = s X."""
     rows = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     cols = tl.program_id(1) * BLOCK_C + tl.arange(0, BLOCK_C)
@@ -31,7 +31,7 @@ def scale_rows(
 
 
 @triton.jit
-def locate(segments: Any, indptr: Any, count: Any, SPLIT: tl.constexpr) -> Any:
+def locate(segments: tl.tensor, indptr: tl.tensor, count: tl.tensor, SPLIT: tl.constexpr) -> tl.tensor:
     """Row, first entry, last entry and slot of this program; slot -1: it has the whole row; row -1: none."""
     program = tl.program_id(0)
     if SPLIT:
@@ -48,7 +48,7 @@ def locate(segments: Any, indptr: Any, count: Any, SPLIT: tl.constexpr) -> Any:
 
 
 @triton.jit
-def settings_of(settings: Any, run: Any, runs: Any, real: tl.constexpr) -> Any:
+def settings_of(settings: tl.tensor, run: tl.tensor, runs: tl.tensor, real: tl.constexpr) -> tl.tensor:
     """The penalty's parameter, m = 2μ/c, ω and ε² of a run."""
     theta = tl.load(settings + run).to(real)
     m = tl.load(settings + runs + run).to(real)
@@ -58,7 +58,9 @@ def settings_of(settings: Any, run: Any, runs: Any, real: tl.constexpr) -> Any:
 
 
 @triton.jit
-def row_size(Y: Any, at: Any, channels: Any, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr) -> Any:
+def row_size(
+    Y: tl.tensor, at: tl.tensor, channels: tl.constexpr, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
     """|Y_i|² of the row that begins at ``at``."""
     total = tl.full((), 0.0, Y.dtype.element_ty)
     for block in range(BLOCKS):
@@ -70,11 +72,12 @@ def row_size(Y: Any, at: Any, channels: Any, BLOCK_C: tl.constexpr, BLOCKS: tl.c
 
 @triton.jit
 def forward_rows(
-    indptr: Any, indices: Any, w: Any, s: Any, settings: Any, segments: Any, X: Any, Y: Any, out: Any,
-    alphas: Any, sums: Any, scalars: Any, count: Any, slots: Any, nodes: Any, channels: Any, runs: Any,
-    PSI: tl.constexpr, UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr, DOUBLE: tl.constexpr,
-    LAST: tl.constexpr, DAMPED: tl.constexpr, SPLIT: tl.constexpr, BLOCK_E: tl.constexpr,
-    BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
+    indptr: tl.tensor, indices: tl.tensor, w: tl.tensor, s: tl.tensor, settings: tl.tensor,
+    segments: tl.tensor, X: tl.tensor, Y: tl.tensor, out: tl.tensor, alphas: tl.tensor, sums: tl.tensor,
+    count: tl.tensor, slots: tl.tensor, nodes: tl.tensor, channels: tl.constexpr, runs: tl.tensor,
+    PSI: tl.constexpr, UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr, DOUBLE: tl.constexpr, LAST: tl.constexpr,
+    DAMPED: tl.constexpr, SPLIT: tl.constexpr, BLOCK_E: tl.constexpr, BLOCK_C: tl.constexpr,
+    BLOCKS: tl.constexpr,
 ) -> None:  # fmt: skip
     """Y of the next step, or F itself if this is the ``LAST``, and α."""
     row, begin, end, slot = locate(segments, indptr, count, SPLIT)
@@ -102,7 +105,7 @@ def forward_rows(
             else:
                 square, sizes = distances(Y, (base + row) * channels, at, there, channels, BLOCK_C, BLOCKS)
             floor = rounding_floor(weight, size + sizes, DOUBLE)
-            M, _, _ = conductance(
+            M, _at, _varies = conductance(
                 weight * square, floor, weight, theta, eps2, PSI, UNBOUNDED, CLAMP, DOUBLE
             )
             M = tl.where(there, M, 0.0).to(real)
@@ -117,17 +120,18 @@ def forward_rows(
                 omega, LAST, DAMPED,
             )  # fmt: skip
         else:
-            place = run.to(tl.int64) * slots + slot
-            tl.store(sums + place * channels + cols, f, mask=cols < channels)
+            place = sums + (run.to(tl.int64) * slots + slot) * (channels + 2)
+            tl.store(place + cols, f, mask=cols < channels)
             if block == 0:
-                tl.store(scalars + 2 * place, total)
-                tl.store(scalars + 2 * place + 1, top)
+                tl.store(place + channels, total)
+                tl.store(place + channels + 1, top)
 
 
 @triton.jit
 def distances(
-    Y: Any, own: Any, at: Any, there: Any, channels: Any, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr
-) -> Any:
+    Y: tl.tensor, own: tl.tensor, at: tl.tensor, there: tl.tensor, channels: tl.constexpr,
+    BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
+) -> tl.tensor:  # fmt: skip
     """|Y_i − Y_j|² and |Y_j|² of a block of entries, over all blocks of channels."""
     square = tl.zeros(at.shape, Y.dtype.element_ty)
     sizes = tl.zeros(at.shape, Y.dtype.element_ty)
@@ -143,9 +147,9 @@ def distances(
 
 @triton.jit
 def finish(
-    row: Any, base: Any, cols: Any, block: Any, linked: Any, f: Any, total: Any, top: Any, y: Any, m: Any,
-    s: Any, X: Any, out: Any, alphas: Any, channels: Any, omega: Any, LAST: tl.constexpr,
-    DAMPED: tl.constexpr,
+    row: tl.tensor, base: tl.tensor, cols: tl.tensor, block: tl.tensor, linked: tl.tensor, f: tl.tensor,
+    total: tl.tensor, top: tl.tensor, y: tl.tensor, m: tl.tensor, s: tl.tensor, X: tl.tensor, out: tl.tensor,
+    alphas: tl.tensor, channels: tl.constexpr, omega: tl.tensor, LAST: tl.constexpr, DAMPED: tl.constexpr,
 ) -> None:  # fmt: skip
     """F_i = α (s Σ_j M_ij Y_j + m X_i), damped by ω, from the sums over a row divided by ``top``."""
     own_s = tl.load(s + row)
@@ -163,9 +167,9 @@ def finish(
 
 @triton.jit
 def finish_hubs(
-    hubs: Any, s: Any, settings: Any, X: Any, Y: Any, out: Any, alphas: Any, sums: Any, scalars: Any,
-    count: Any, slots: Any, nodes: Any, channels: Any, runs: Any, LAST: tl.constexpr, DAMPED: tl.constexpr,
-    BLOCK_C: tl.constexpr,
+    hubs: tl.tensor, s: tl.tensor, settings: tl.tensor, X: tl.tensor, Y: tl.tensor, out: tl.tensor,
+    alphas: tl.tensor, sums: tl.tensor, count: tl.tensor, slots: tl.tensor, nodes: tl.tensor,
+    channels: tl.constexpr, runs: tl.tensor, LAST: tl.constexpr, DAMPED: tl.constexpr, BLOCK_C: tl.constexpr,
 ) -> None:  # fmt: skip
     """Add up the segments of a long row, in order, and finish it."""
     program, block, run = tl.program_id(0), tl.program_id(1), tl.program_id(2)
@@ -180,15 +184,15 @@ def finish_hubs(
         f = tl.zeros([BLOCK_C], real)
         first, last = tl.load(hubs + count + program), tl.load(hubs + 2 * count + program)
         for slot in range(first, last):
-            place = run.to(tl.int64) * slots + slot
-            their_top = tl.load(scalars + 2 * place + 1)
+            place = sums + (run.to(tl.int64) * slots + slot) * (channels + 2)
+            their_top = tl.load(place + channels + 1)
             higher = tl.maximum(top, their_top)
             fade, share = top / higher, their_top / higher
-            f = f * fade + share * tl.load(sums + place * channels + cols, mask=cols < channels, other=0.0)
-            total = total * fade + share * tl.load(scalars + 2 * place)
+            f = f * fade + share * tl.load(place + cols, mask=cols < channels, other=0.0)
+            total = total * fade + share * tl.load(place + channels)
             top = higher
-        _, m, omega, _ = settings_of(settings, run, runs, real)
+        _theta, m, omega, _eps2 = settings_of(settings, run, runs, real)
         finish(
-            row, base, cols, block, first < last, f, total, top, y, m, s, X, out, alphas, channels, omega, LAST,
-            DAMPED,
+            row, base, cols, block, first < last, f, total, top, y, m, s, X, out, alphas, channels, omega,
+            LAST, DAMPED,
         )  # fmt: skip

@@ -21,7 +21,7 @@ _NODE_BLOCK = 1024
 
 
 class Launcher:
-    """Launches Triton kernels; see :class:`plap.kernels.row_passes.Launcher`. Nothing waits for the device."""
+    """Launches kernels and waits for nothing; see :class:`plap.kernels.row_passes.Launcher`."""
 
     YZ_parts = 1
 
@@ -45,8 +45,7 @@ class Launcher:
         self._segments = segments(indptr, indices.shape[0])
         slots = 0 if self._segments is None else self._segments.slots
         self._slots = slots
-        self._sums = x.new_empty(self._runs * slots * self._channels)
-        self._scalars = x.new_empty(self._runs * slots * 2)
+        self._sums = x.new_empty(self._runs * slots * (self._channels + 2))
         self._totals = x.new_empty(0)
         self._device = x.device
 
@@ -66,7 +65,7 @@ class Launcher:
 
     def _forward(self, last: bool, *, X: Tensor, Y: Tensor, out: Tensor, alphas: Tensor, **_: Tensor) -> None:
         flags = {"LAST": last, "DAMPED": self._damped}
-        buffers = (X, Y, out, alphas, self._sums, self._scalars)
+        buffers = (X, Y, out, alphas, self._sums)
         forward_rows[self._grid()](
             self._indptr, self._indices, self._w, self._s, self._settings, self._table(), *buffers,
             self._programs(), self._slots, *self._sizes(), **self._psi, **self._edges, **flags,
@@ -91,14 +90,12 @@ class Launcher:
         )  # fmt: skip
 
     def _backward(
-        self, want: bool, *, Y: Tensor, YZ: Tensor, u: Tensor, G: Tensor, yf: Tensor, gp: Tensor | None = None,
-        detach: bool = False, **_: Tensor,
+        self, want: bool, *, Y: Tensor, YZ: Tensor, u: Tensor, G: Tensor, yf: Tensor,
+        gp: Tensor | None = None, detach: bool = False, **_: Tensor,
     ) -> None:  # fmt: skip
         flags = {"DAMPED": self._damped, "WANT": want}
-        blocks = self._layout.BLOCKS
-        parts = yf if blocks == 1 else yf.new_empty(blocks, *yf.shape)
-        self._totals = torch.empty_like(yf)
-        outputs = (G, parts, self._totals, self._settings if gp is None else gp, self._sums, self._scalars)
+        parts = yf.new_empty(self._layout.BLOCKS + 1, *yf.shape)
+        outputs = (G, parts, self._settings if gp is None else gp, self._sums)
         backward_rows[self._grid()](
             self._indptr, self._indices, self._w, self._s, self._settings, self._table(), Y, YZ, u,
             *outputs, self._programs(), self._slots, *self._sizes(), **self._psi, SLOPE=self._slope,
@@ -110,8 +107,8 @@ class Launcher:
                 hubs, self._s, self._settings, Y, *outputs, hubs.shape[1], self._slots, *self._sizes(),
                 **flags, BLOCK_C=self._layout.BLOCK_C, num_warps=self._layout.warps, enable_fp_fusion=True,
             )  # fmt: skip
-        if blocks > 1:
-            torch.sum(parts, 0, out=yf)
+        self._totals = parts[0]
+        torch.sum(parts[1:], 0, out=yf)
 
     def _detached(self, flag: bool, **tensors: Any) -> None:
         self._backward(False, detach=True, **tensors)

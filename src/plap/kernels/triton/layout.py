@@ -9,7 +9,7 @@ import torch
 _WIDEST = 512
 """Channels of a block at most; a row with more of them has several blocks."""
 
-_PER_LANE = 16
+_PER_LANE = 8
 """Numbers of float32 per lane of a warp in a block of entries × channels."""
 
 
@@ -30,9 +30,9 @@ def layout(channels: int, dtype: torch.dtype) -> Layout:
     Examples
     --------
     >>> layout(16, torch.float32), layout(100, torch.float64)
-    (Layout(BLOCK_C=16, BLOCKS=1, BLOCK_E=32, warps=1), Layout(BLOCK_C=128, BLOCKS=1, BLOCK_E=2, warps=1))
+    (Layout(BLOCK_C=16, BLOCKS=1, BLOCK_E=16, warps=1), Layout(BLOCK_C=128, BLOCKS=1, BLOCK_E=1, warps=1))
     >>> layout(1000, torch.float32)
-    Layout(BLOCK_C=512, BLOCKS=2, BLOCK_E=4, warps=4)
+    Layout(BLOCK_C=512, BLOCKS=2, BLOCK_E=2, warps=4)
     """
     block = min(_WIDEST, max(4, 1 << (channels - 1).bit_length()))
     warps = max(1, block // 128)

@@ -68,7 +68,9 @@ def _cut(indptr: Tensor, entries: int, size: int) -> Segments:
     table = torch.stack(
         [torch.where(exists, value, other) for value, other in ((row, -1), (first, 0), (last, 0), (slot, -1))]
     )
-    return Segments(table.contiguous(), _hubs(is_hub, slot_first, slot_ends, entries // (size + 1)), 2 * entries // size)
+    return Segments(
+        table.contiguous(), _hubs(is_hub, slot_first, slot_ends, entries // (size + 1)), 2 * entries // size
+    )
 
 
 def _hubs(is_hub: Tensor, slot_first: Tensor, slot_ends: Tensor, most: int) -> Tensor:

@@ -24,6 +24,7 @@ from torch._C._distributed_c10d import PrefixStore, Store
 from torch.distributed.rendezvous import rendezvous
 
 from plap.errors import InputError
+from plap.training.devices import choose_device, environment_number
 
 T = TypeVar("T")
 
@@ -124,33 +125,6 @@ def join_ranks(device: str | torch.device = "auto", patience: timedelta = PATIEN
     dist.destroy_process_group()
 
 
-def choose_device(device: str | torch.device = "auto") -> torch.device:
-    """The device of this name; "auto" is a CUDA device if there is one, and the CPU otherwise.
-
-    If torchrun started several processes on a machine, "auto" and "cuda" give each its own device.
-
-    Examples
-    --------
-    >>> choose_device("cpu")
-    device(type='cpu')
-    """
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        chosen = torch.device(device)
-    except (RuntimeError, TypeError):
-        raise InputError(f"device must be auto, cpu, cuda or cuda:N, not {device!r}") from None
-    if chosen.type not in ("cpu", "cuda"):
-        raise InputError(f"device must be auto, cpu, cuda or cuda:N, not {str(device)!r}")
-    if chosen.type == "cpu":
-        return torch.device("cpu")
-    count = torch.cuda.device_count()
-    index = local_rank() if chosen.index is None else chosen.index
-    if index >= count:
-        raise InputError(f"there is no device cuda:{index}: PyTorch sees {count} CUDA devices")
-    return torch.device("cuda", index)
-
-
 def world_size() -> int:
     """Number of processes that the launcher started; 1 without a launcher.
 
@@ -159,12 +133,7 @@ def world_size() -> int:
     >>> world_size()
     1
     """
-    return _number("WORLD_SIZE", 1)
-
-
-def local_rank() -> int:
-    """Number of this process among those on this machine; 0 without a launcher."""
-    return _number("LOCAL_RANK", 0)
+    return environment_number("WORLD_SIZE", 1)
 
 
 def restart_count() -> int:
@@ -178,7 +147,7 @@ def restart_count() -> int:
     >>> restart_count()
     0
     """
-    return _number("TORCHELASTIC_RESTART_COUNT", 0)
+    return environment_number("TORCHELASTIC_RESTART_COUNT", 0)
 
 
 def run_id() -> str:
@@ -238,17 +207,3 @@ def _wait(until: float) -> None:
     if time.monotonic() > until:
         raise InputError("the processes cannot meet: one of them did not arrive in time")
     time.sleep(_PAUSE)
-
-
-def _number(name: str, least: int) -> int:
-    """An environment variable as an integer; ``least`` is also its default."""
-    text = os.environ.get(name, str(least))
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise InputError(
-            f"the environment variable {name} must be an integer of {least} or more, not {text!r}"
-        )
-    return number
