@@ -68,7 +68,7 @@ RUNNABLE = [
 ]
 
 
-LONG = {"own-results-table", "attack-and-trust", "robust-model", "customers"}
+LONG = {"export", "own-results-table", "attack-and-trust", "robust-model", "customers"}
 
 
 def name_of(path: Path) -> str:
