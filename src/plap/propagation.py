@@ -39,7 +39,7 @@ def propagate(
 
     .. math::
         F_i^{(k+1)} = \alpha_i \sum_j \frac{M_{ij}}{\sqrt{D_i D_j}} F_j^{(k)} + \beta_i X_i, \qquad
-        M_{ij} = W_{ij} \Bigl\| \sqrt{\tfrac{W_{ij}}{D_i}} F_i - \sqrt{\tfrac{W_{ij}}{D_j}} F_j \Bigr\|^{p-2},
+        M_{ij} = W_{ij} \bigl\| \sqrt{W_{ij}/D_i}\, F_i - \sqrt{W_{ij}/D_j}\, F_j \bigr\|^{p-2},
 
     with :math:`\alpha_i = 1 / (\sum_j M_{ij} / D_i + 2\mu/p)` and :math:`\beta_i = 2\mu\alpha_i/p`. A node
     without edges keeps its input. For p = 2 this is the linear recursion of Eq. 10. With another penalty
