@@ -11,7 +11,7 @@ import tiny_training as tiny
 from plap.models import find_model, model_names
 from plap.models.pgnn import PAPER, PAPER_AND_LARGE_MU
 from plap.training import RunConfig, SearchSpace, build_module, train_runs
-from plap.training.tuning import grid_configs
+from plap.training.space import grid_configs
 
 MODELS = model_names()
 

@@ -11,7 +11,7 @@ from plap.data.tasks import Regression
 from plap.errors import InputError
 from plap.training import RunConfig, build_module, train_ensemble, train_runs, tune
 from plap.training.pieces import Pieces, train_in_pieces
-from plap.training.tuning import SearchSpace
+from plap.training.space import SearchSpace
 
 DATA = tiny.data(nodes=120)
 RARE = torch.where(torch.arange(120) % 5 > 0, 0, DATA.y)

@@ -68,6 +68,14 @@ def test_runs_end_with_their_best_epoch(clock: Clock) -> None:
     assert {*second.state} == {*first.state}
 
 
+def test_there_is_a_first_model_whatever_it_takes() -> None:
+    first, second = train_runs(*GIVEN, [RunConfig(K=K) for K in (1, 2)], SPLIT, time_limit=1e-9)
+    assert (first.epochs, first.best_epoch, second.epochs) == (1, 1, 0)
+    result = plap.fit(DATA, SPLIT, time_limit=1e-9)
+    assert len(result.methods) == 5
+    assert not result.interrupted
+
+
 def test_an_ensemble_takes_over_known_runs_and_leaves_out_what_was_cut_off(clock: Clock) -> None:
     config = RunConfig(max_epochs=5)
     known = train_runs(*GIVEN, [config.with_values(seed=0)], SPLIT)

@@ -63,6 +63,19 @@ def parts(
 
 
 @bench_app.command()
+def fit(
+    root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw accuracy against seconds into this PNG.")] = None,
+    json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """What accuracy plap fit reaches in how many seconds, on a fixed set of graphs."""
+    if picture is not None:
+        check_writable(picture, "--picture")
+    _measure("fit", json_out, as_json, root=root, picture=picture)
+
+
+@bench_app.command()
 def ddp_scaling(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,

@@ -27,7 +27,7 @@ from plap.errors import InputError
 from plap.experiments.model_files import UserModelFile, load_model_file
 from plap.models import Grid, find_model, model_names
 from plap.training import RunConfig
-from plap.training.tuning import grid_configs
+from plap.training.space import grid_configs
 
 GridName = Literal["full", "small"]
 _ABOUT_THE_ROW = ("model", "file", "label", "correct_and_smooth")

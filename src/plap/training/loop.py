@@ -111,7 +111,8 @@ def train_runs(
         ``interrupted`` set; or raise KeyboardInterrupt.
     time_limit : number of seconds, or text such as "10m", optional
         Afterwards, all runs end with the epoch that is being trained and keep their best so far, with
-        ``out_of_time`` set; those that have not begun have ``best_epoch`` 0.
+        ``out_of_time`` set; those that have not begun have ``best_epoch`` 0. The first batch is trained for
+        an epoch whatever it takes.
 
     Examples
     --------
@@ -166,7 +167,7 @@ def train_runs(
         while waiting:
             members = waiting.pop()
             these = [configs[k] for k in members]
-            if deadline.passed:
+            if deadline.passed and results:
                 results.update((k, not_begun(configs[k], inputs, task)) for k in members)
                 continue
             try:
@@ -188,7 +189,7 @@ def _train(
 ) -> None:  # fmt: skip
     """Train a batch to its end, or until Ctrl-C, or until its time is over."""
     try:
-        while len(batch.active) and not interrupts.pending and not deadline.passed:
+        while len(batch.active) and not interrupts.pending and not (batch.epoch and deadline.passed):
             for run in batch.train_epoch():
                 note(members[run], batch.result(run))
             meter(batch)

@@ -1,0 +1,113 @@
+"""The configurations that a search may draw from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from plap.errors import InputError
+from plap.models import Grid, ModelKind, find_model
+from plap.training.config import OF_TRAINING, RunConfig, unknown_field
+
+
+class SearchSpace:
+    """The values that some fields of a configuration may take: a grid, or several; the rest is of ``base``.
+
+    Parameters
+    ----------
+    base : RunConfig, optional
+    **values : sequences
+        Fields of the model or of training and the values to try; they replace or extend the model's own
+        search grids. Of several grids, only those that search such a field are left, and of a word such as
+        ``penalty`` only those that have one of these words.
+
+    Examples
+    --------
+    >>> len(SearchSpace().configs()), len(SearchSpace(RunConfig(model="mlp")).configs())
+    (880, 12)
+    >>> len(SearchSpace(RunConfig(model="mlp"), hidden=(16, 64), lr=(0.01,)).configs())
+    8
+    """
+
+    def __init__(self, base: RunConfig | None = None, **values: Sequence[Any]) -> None:
+        self.base = base or RunConfig()
+        kind = find_model(self.base.model)
+        for name, tried in values.items():
+            if name not in kind.fields and name not in OF_TRAINING:
+                raise InputError(unknown_field(kind, name))
+            if not tried:
+                raise InputError(f"the search space has no value for {name}")
+        chosen = {name: tuple(tried) for name, tried in values.items()}
+        self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind, chosen))
+        """The values of each field that varies."""
+
+    def configs(self) -> list[RunConfig]:
+        """All different configurations, in the order of the grids."""
+        return list(dict.fromkeys(itertools.chain(*(grid_configs(self.base, grid) for grid in self.grids))))
+
+    def draw(self, count: int, seed: int) -> list[RunConfig]:
+        """Draw ``count`` different configurations, or all if there are fewer.
+
+        The values of the model's fields ``even_over`` (penalty and p of a pGNN) are drawn equally often, up
+        to one, as far as there are enough. What is drawn of one value does not depend on the others, so a
+        wider space tries what a narrower one would have tried, only less of it.
+        """
+        even = find_model(self.base.model).even_fields
+        groups: dict[tuple[Any, ...], list[RunConfig]] = {}
+        for config in self.configs():
+            groups.setdefault(tuple(config.value(name) for name in even), []).append(config)
+        turns = itertools.zip_longest(*(_shuffled(group, seed, key) for key, group in groups.items()))
+        drawn = (config for turn in turns for config in turn if config is not None)
+        return list(itertools.islice(drawn, count))
+
+
+def _shuffled(configs: Sequence[RunConfig], seed: int, key: tuple[Any, ...]) -> list[RunConfig]:
+    """The same in an order that depends on the seed and on what they have in common, ``key``, alone."""
+    order = np.random.default_rng([seed, *repr(key).encode()]).permutation(len(configs))
+    return [configs[index] for index in order]
+
+
+def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]:
+    """The searches of a model: one for each of its variants, or its own grid where it has none.
+
+    Parameters
+    ----------
+    base : RunConfig
+    **values : sequences
+        As for :class:`SearchSpace`, in place of what the variants say.
+
+    Examples
+    --------
+    >>> [space.grids[0]["layers"] for space in architectures(RunConfig("deep-pgnn"), layers=(2,))]
+    [(2,), (2,)]
+    >>> len(architectures(RunConfig("mlp")))
+    1
+    """
+    variants = find_model(base.model).variants or ({},)
+    return [SearchSpace(base, **{**variant, **values}) for variant in variants]
+
+
+def _about(kind: ModelKind[Any], chosen: Grid) -> tuple[Grid, ...]:
+    """The grids that search the fields for which values were chosen."""
+    grids = kind.search_grids
+    for name, values in chosen.items():
+        searching = tuple(grid for grid in grids if name in grid)
+        words = {value for value in values if isinstance(value, str)}
+        named = _with_a_word(searching, name, words) or _with_a_word(kind.on_request, name, words)
+        grids = named or searching or grids
+    return grids
+
+
+def _with_a_word(grids: tuple[Grid, ...], name: str, words: set[str]) -> tuple[Grid, ...]:
+    return tuple(grid for grid in grids if words & {*grid.get(name, ())})
+
+
+def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
+    """``base`` with every combination of the grid's values; the last field varies fastest."""
+    return [
+        base.with_values(**dict(zip(grid, values, strict=True)))
+        for values in itertools.product(*grid.values())
+    ]
