@@ -77,7 +77,7 @@ def test_a_device_that_is_not_here_can_be_asked_about() -> None:
         ({"K": 0}, "K must be an integer of 1 or more, not 0"),
         ({"runs": True}, "runs must be an integer"),
         ({"dtype": torch.float16}, "dtype must be float32 or float64"),
-        ({"backend": "dense"}, "backend must be one of auto, fused, torch"),
+        ({"backend": "dense"}, "backend must be one of auto, fused, triton, torch"),
     ],
 )
 def test_refuses_by_name(changed: dict[str, Any], sentence: str) -> None:

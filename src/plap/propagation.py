@@ -74,11 +74,11 @@ def propagate(
     variant : {"paper", "published"}
         "published" takes α of the sending node and doubles β as the code of 2022 did; only to compare with
         its numbers.
-    backend : {"auto", "fused", "torch", "dense"} or plap.kernels.backend.Backend
-        "fused" is for the CPU; "torch" is plain PyTorch on any device and twice differentiable. Neither holds
-        anything of size edges × channels, but "torch" does for second derivatives, torch.func and
-        torch.compile. "dense" builds N × N matrices, to check the others. "auto" takes "fused" where it can,
-        and "torch" elsewhere. An object with the methods of a backend is used as it is.
+    backend : {"auto", "fused", "triton", "torch", "dense"} or plap.kernels.backend.Backend
+        "fused" is for the CPU; "triton" is for GPUs, if the extra ``gpu`` is installed; "torch" is plain
+        PyTorch on any device and twice differentiable. None of them holds anything of size edges × channels,
+        but "torch" does for second derivatives, torch.func and torch.compile. "dense" builds N × N matrices,
+        to check the others. "auto" takes "fused" or "triton" where it can, and "torch" elsewhere. An object with the methods of a backend is used as it is.
     memory_budget : int or str, optional
         Bytes, or text such as "4GiB", that the call and its backward pass may allocate beyond x, the graph,
         the result and the gradients. Edges are then taken in smaller chunks and activations of the K steps
