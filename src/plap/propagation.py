@@ -78,7 +78,8 @@ def propagate(
         "fused" is for the CPU; "triton" is for GPUs, if the extra ``gpu`` is installed; "torch" is plain
         PyTorch on any device and twice differentiable. None of them holds anything of size edges × channels,
         but "torch" does for second derivatives, torch.func and torch.compile. "dense" builds N × N matrices,
-        to check the others. "auto" takes "fused" or "triton" where it can, and "torch" elsewhere. An object with the methods of a backend is used as it is.
+        to check the others. "auto" takes "fused" or "triton" where it can, and "torch" elsewhere. An object
+        with the methods of a backend is used as it is.
     memory_budget : int or str, optional
         Bytes, or text such as "4GiB", that the call and its backward pass may allocate beyond x, the graph,
         the result and the gradients. Edges are then taken in smaller chunks and activations of the K steps
