@@ -81,5 +81,5 @@ assert int((split.test & found.helped).sum()) > int((split.test & found.harmed).
 # sphinx_gallery_end_ignore
 # %%
 # A weight says how much a neighbour counted, not that it was right to count: made-up edges have
-# weight too. :doc:`which_edges_lie` judges edges without the edge itself, which tells them apart
-# much better.
+# weight too. :doc:`which_edges_lie` judges an edge without the edge itself. The page of ``plap fit``
+# explains nodes of your own graph, and PyG's ``Explainer`` takes :class:`plap.nn.PGNN`.

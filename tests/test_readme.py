@@ -6,8 +6,10 @@ import re
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+import torch
 
 import plap
 
@@ -47,3 +49,10 @@ def test_the_statements_of_the_theory_hold() -> None:
     names: dict[str, object] = {}
     for block in blocks:
         exec(block, names)
+
+
+def test_lengths_without_a_scale() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "robustness.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(block, names)
+    torch.testing.assert_close(names["z"], 1000 * names["y"])

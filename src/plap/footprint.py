@@ -48,7 +48,7 @@ def memory_needed(
         float32 or float64.
     device : torch.device or str
         The device to run on. Nothing is allocated there.
-    backend : {"auto", "fused", "torch"}
+    backend : {"auto", "fused", "triton", "torch"}
     training : bool
         Whether gradients will be computed.
 

@@ -39,7 +39,7 @@ def propagate(
 
     .. math::
         F_i^{(k+1)} = \alpha_i \sum_j \frac{M_{ij}}{\sqrt{D_i D_j}} F_j^{(k)} + \beta_i X_i, \qquad
-        M_{ij} = W_{ij} \Bigl\| \sqrt{\tfrac{W_{ij}}{D_i}} F_i - \sqrt{\tfrac{W_{ij}}{D_j}} F_j \Bigr\|^{p-2},
+        M_{ij} = W_{ij} \bigl\| \sqrt{W_{ij}/D_i}\, F_i - \sqrt{W_{ij}/D_j}\, F_j \bigr\|^{p-2},
 
     with :math:`\alpha_i = 1 / (\sum_j M_{ij} / D_i + 2\mu/p)` and :math:`\beta_i = 2\mu\alpha_i/p`. A node
     without edges keeps its input. For p = 2 this is the linear recursion of Eq. 10. With another penalty
@@ -79,11 +79,12 @@ def propagate(
     variant : {"paper", "published"}
         "published" takes α of the sending node and doubles β as the code of 2022 did; only to compare with
         its numbers.
-    backend : {"auto", "fused", "torch", "dense"} or plap.kernels.backend.Backend
-        "fused" is for the CPU; "torch" is plain PyTorch on any device and twice differentiable. Neither holds
-        anything of size edges × channels, but "torch" does for second derivatives, torch.func and
-        torch.compile. "dense" builds N × N matrices, to check the others. "auto" takes "fused" where it can,
-        and "torch" elsewhere. An object with the methods of a backend is used as it is.
+    backend : {"auto", "fused", "triton", "torch", "dense"} or plap.kernels.backend.Backend
+        "fused" is for the CPU; "triton" is for GPUs, if the extra ``gpu`` is installed; "torch" is plain
+        PyTorch on any device and twice differentiable. None of them holds anything of size edges × channels,
+        but "torch" does for second derivatives, torch.func and torch.compile. "dense" builds N × N matrices,
+        to check the others. "auto" takes "fused" or "triton" where it can, and "torch" elsewhere. An object
+        with the methods of a backend is used as it is.
     memory_budget : int or str, optional
         Bytes, or text such as "4GiB", that the call and its backward pass may allocate beyond x, the graph,
         the result and the gradients. Edges are then taken in smaller chunks and activations of the K steps

@@ -24,7 +24,11 @@ from problems import DEGENERATE, FIXTURE, FIXTURE_MU, GENERIC, P_VALUES, PROBLEM
 EXAMPLES = 2000 if os.environ.get("HYPOTHESIS_PROFILE") == "new" else 500
 """Random problems of the longest test: all in ``make test-all``, a quarter in ``make test``."""
 
-BACKENDS = {backend.name: backend for backend in registry.BACKENDS if backend is not DENSE}
+BACKENDS = {
+    backend.name: backend
+    for backend in registry.BACKENDS
+    if backend is not DENSE and "cpu" in (backend.capabilities.devices or {"cpu"})
+}
 
 every_backend = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS)
 every_p = pytest.mark.parametrize("p", P_VALUES)

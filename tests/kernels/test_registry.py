@@ -19,6 +19,7 @@ from plap.kernels.dense import DENSE, Dense
 from plap.kernels.fused.backend import FUSED
 from plap.kernels.registry import choose, propagate_unchecked
 from plap.kernels.torch.backend import TORCH
+from plap.kernels.triton.backend import TRITON
 from plap.penalties import Power
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
@@ -35,7 +36,8 @@ def section(title: str) -> list[str]:
 def test_auto_takes_the_first_that_serves_the_call() -> None:
     assert choose("auto", CPU, torch.float32) is FUSED
     assert choose("auto", CPU, torch.float64, bounded=True) is FUSED
-    assert choose("auto", GPU, torch.float32) is TORCH
+    assert choose("auto", GPU, torch.float32) is (TORCH if TRITON.capabilities.missing else TRITON)
+    assert choose("auto", GPU, torch.float32, "published") is TORCH
     assert choose("auto", torch.device("meta"), torch.float32) is TORCH
     assert choose("auto", CPU, torch.float32, "published") is TORCH
 
@@ -43,7 +45,7 @@ def test_auto_takes_the_first_that_serves_the_call() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("other", CPU, torch.float32), "backend must be one of auto, fused, torch, dense, not 'other'"),
+        (("other", CPU, torch.float32), "backend must be one of auto, fused, triton, torch, dense, not"),
         (("fused", GPU, torch.float32), "backend 'fused' needs x on the CPU, not on cuda:0"),
         (
             ("dense", CPU, torch.float32, "published"),
@@ -57,6 +59,14 @@ def test_auto_takes_the_first_that_serves_the_call() -> None:
 def test_refuses_in_a_sentence(arguments: tuple[Any, ...], sentence: str) -> None:
     with pytest.raises(plap.InputError, match=re.escape(sentence)):
         choose(*arguments)
+
+
+def test_a_backend_whose_package_is_missing_is_left_out_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = replace(TRITON.capabilities, missing="backend 'triton' needs the package triton")
+    monkeypatch.setattr(type(TRITON), "capabilities", missing)
+    assert choose("auto", GPU, torch.float32) is TORCH
+    with pytest.raises(plap.InputError, match="backend 'triton' needs the package triton"):
+        choose("triton", GPU, torch.float32)
 
 
 def test_every_backend_that_promises_a_budget_tells_its_memory() -> None:

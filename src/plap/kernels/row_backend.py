@@ -98,7 +98,8 @@ class RowBackend(ABC):
 
 def _may_need_gradient(value: Tensor) -> bool:
     """A batch of vmap does not say whether what it stands for requires gradients."""
-    return value.requires_grad or torch._C._functorch.is_functorch_wrapped_tensor(value)
+    batched = not torch.compiler.is_compiling() and torch._C._functorch.is_functorch_wrapped_tensor(value)
+    return value.requires_grad or batched
 
 
 def _refuse_functional_gradients(name: str, *values: Tensor) -> None:

@@ -156,10 +156,10 @@ def _propagated(x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
     p, gamma, unit, mu = (settings.column(name, torch.float64) for name in ("p", "gamma", "unit", "mu"))
     kind = settings.common("penalty")
     penalty: Penalty = Power(p) if kind == "power" else PENALTIES[kind](gamma)
-    penalty, mu = penalty.in_units_of(unit, mu)
-    assert isinstance(mu, Tensor)
+    absolute, strength = penalty.in_units_of(unit, mu)
+    assert isinstance(strength, Tensor)
     return propagate_unchecked(
-        x, graph, penalty, mu, settings.common("K"),
+        x, graph, absolute, strength, settings.common("K"),
         detach_weights=settings.common("detach_weights"), budget=settings.propagation_budget,
     )  # fmt: skip
 

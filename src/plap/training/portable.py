@@ -23,7 +23,7 @@ _AT_A_TIME = 2**22
 def product(indptr: Tensor, indices: Tensor, values: Tensor, columns: int, dense: Tensor) -> Tensor:
     """A CSR matrix [M, N] times ``dense`` [R, N, C]: [R, M, C]."""
     rows, (runs, _, width) = indptr.shape[0] - 1, dense.shape
-    if dense.device.type == "mps":  # which has no sparse matrices
+    if dense.device.type not in ("cpu", "cuda"):  # the others have no sparse matrices
         return _gathered_product(indptr, indices, values, dense)
     beside = dense.detach().transpose(0, 1).reshape(columns, runs * width)
     result: Tensor = csr_tensor(indptr, indices, values, (rows, columns)) @ beside

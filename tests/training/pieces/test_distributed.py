@@ -15,8 +15,9 @@ from torch._C._distributed_c10d import HashStore
 
 import training_worker as worker
 from plap.errors import InputError
-from plap.training.pieces import choose_device, train_in_pieces
-from plap.training.pieces.distributed import fresh_store, local_rank, restart_count, world_size
+from plap.training.devices import choose_device, local_rank
+from plap.training.pieces import train_in_pieces
+from plap.training.pieces.distributed import fresh_store, restart_count, world_size
 from torchrun import torchrun
 
 WORKER = Path(worker.__file__)

@@ -1,10 +1,10 @@
 """Training in pieces: parts of a graph, or graphs of a collection, on one process or on many."""
 
+from plap.training.devices import choose_device
 from plap.training.pieces.checkpoints import Checkpoint
 from plap.training.pieces.cutting import Piece, Pieces
 from plap.training.pieces.distributed import (
     Ranks,
-    choose_device,
     join_ranks,
     restart_count,
     run_id,
