@@ -41,6 +41,7 @@ RETURNED_BY = {
     "Interval": "accuracy_interval",
     "MemoryNeeded": "memory_needed",
     "NeighbourHelp": "neighbour_help",
+    "NodeExplanation": "explain_node",
     "NodeRegimes": "node_regimes",
     "OrthogonalityDefect": "orthogonality_defect",
     "PairStates": "pair_evidence",
@@ -68,7 +69,7 @@ RUNNABLE = [
 ]
 
 
-LONG = {"export", "own-results-table", "attack-and-trust", "robust-model", "customers"}
+LONG = {"explain", "export", "own-results-table", "attack-and-trust", "robust-model", "customers"}
 
 
 def name_of(path: Path) -> str:

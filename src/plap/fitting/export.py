@@ -69,7 +69,8 @@ def export_model(model: SavedModel | Path | str, path: Path | str) -> Export:
     model : SavedModel or path
         A model, or a folder that ``plap fit`` wrote.
     path : path
-        Ends in ``.pt2`` (``torch.export``) or ``.onnx``; the latter needs ``pip install 'plap[onnx]'``.
+        Ends in ``.pt2`` (``torch.export``) or ``.onnx``; the latter needs ``pip install 'plap[onnx]'``, and
+        its program does not take a graph without any edge.
 
     Examples
     --------

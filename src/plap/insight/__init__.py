@@ -5,6 +5,7 @@ from plap.insight.edge_trust import edge_trust
 from plap.insight.embeddings import node_embeddings, tsne
 from plap.insight.members import load_members, members_of
 from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
+from plap.insight.node_explanation import NodeExplanation, explain_node
 from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard, pair_evidence
 from plap.insight.risk_bound import RiskBound, risk_bound
 from plap.insight.trust_comparison import TrustComparison, compare_trust, compare_trust_under_attack
@@ -15,6 +16,7 @@ __all__ = [
     "AttackCurve",
     "AttackPoint",
     "NeighbourHelp",
+    "NodeExplanation",
     "RiskBound",
     "TrustComparison",
     "adaptive_attack",
@@ -23,6 +25,7 @@ __all__ = [
     "compare_trust",
     "compare_trust_under_attack",
     "edge_trust",
+    "explain_node",
     "feature_cosine",
     "learned_weights",
     "load_members",
