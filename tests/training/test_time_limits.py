@@ -112,13 +112,17 @@ def test_a_fit_says_that_the_clock_ended_it(clock: Clock) -> None:
     assert [method.name for method in result.methods] == ["pGNN", "MLP"]
 
 
-def test_large_graphs_have_a_limit_of_their_own() -> None:
+def test_the_usual_limit_changes_no_search_that_ends_before(clock: Clock) -> None:
     settings = plap.fitting.FitSettings()
-    assert not settings.deadline(DATA.graph).is_set
-    ring = plap.Graph.from_edge_index(
-        torch.stack([torch.arange(400_001), (torch.arange(400_001) + 1) % 400_001])
-    )
-    assert settings.deadline(ring).is_set
-    assert not plap.fitting.FitSettings(time_limit=None).deadline(ring).is_set
+    assert settings.deadline.left == 480
+    assert not plap.fitting.FitSettings(time_limit=None).deadline.is_set
+    assert not plap.fitting.FitSettings(pieces=plap.fitting.PieceSettings(parts=2)).deadline.is_set
     with pytest.raises(InputError, match="does not go with training in pieces"):
         plap.fitting.FitSettings(time_limit="1m", pieces=plap.fitting.PieceSettings(parts=2))
+    options: Any = {"budget": 200, "max_epochs": 5, "seeds": 2, "rivals": ()}
+    usual, endless = (plap.fit(DATA, SPLIT, time_limit=limit, **options) for limit in ("auto", None))
+    assert usual.methods[0].fitted is not None
+    assert endless.methods[0].fitted is not None
+    assert usual.methods[0].fitted.config == endless.methods[0].fitted.config
+    assert torch.equal(usual.methods[0].probabilities, endless.methods[0].probabilities)
+    assert not usual.methods[0].fitted.out_of_time

@@ -100,8 +100,12 @@ def fit(
     hidden: Annotated[int, typer.Option(help="Hidden units.")] = 16,
     tune: Annotated[bool, typer.Option(help="Search for the values that are not given.")] = True,
     models: Annotated[
-        str, typer.Option(help="Models that the search may choose from, such as pgnn,deep-pgnn.")
-    ] = MODEL,
+        str,
+        typer.Option(
+            help="Models that the search may choose from, such as pgnn,deep-pgnn; auto: pgnn, and deep-pgnn "
+            "where linked nodes tend to differ."
+        ),
+    ] = "auto",
     budget: Annotated[
         int | None, typer.Option(help="Epochs that the search may spend over all runs.")
     ] = None,
@@ -109,8 +113,7 @@ def fit(
         str,
         typer.Option(
             "--time",
-            help="Time for search and training, such as 60s or 10m; none; or auto: 8m on more than 400,000 "
-            "edges, else none.",
+            help="Time for search and training, such as 60s or 10m; none; or auto: 8m at most.",
         ),
     ] = "auto",
     seeds: Annotated[
@@ -189,7 +192,7 @@ def fit(
     }  # fmt: skip
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
-        models=tuple(name.strip() for name in models.split(",")),
+        models="auto" if models == "auto" else tuple(name.strip() for name in models.split(",")),
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
         hidden=hidden, pieces=pieces, metric=metric,
         class_weight=None if class_weight == "none" else class_weight, conformal=conformal,

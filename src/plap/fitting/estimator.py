@@ -24,7 +24,7 @@ from plap.fitting.artifacts import SavedModel, load_model
 from plap.fitting.decisions import settle
 from plap.fitting.prediction import member_probabilities
 from plap.fitting.search import fit_model
-from plap.fitting.settings import FitSettings
+from plap.fitting.settings import MODEL, FitSettings
 from plap.graph import Graph, check_graph
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
@@ -60,14 +60,15 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             task = task.with_metric(self.metric)
         fixed = {name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not None}
         settings = FitSettings(
-            fixed=fixed, search=self.tune == "auto", budget=self.budget, seeds=self.seeds, hidden=self.hidden,
+            fixed=fixed, models=(MODEL,), search=self.tune == "auto", budget=self.budget, seeds=self.seeds,
+            hidden=self.hidden,
             max_epochs=self.max_epochs, patience=self.patience, stop_by=self.stop_by, seed=self.seed,
             memory_budget=self.memory_budget, time_limit=self.time_limit, device=self.device,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
         fitted = fit_model(
             graph, features, labels, sets, settings, task=task, progress=progress,
-            time_limit=settings.deadline(graph),
+            time_limit=settings.deadline,
         )  # fmt: skip
         self.config_, self.trials_ = fitted.config, fitted.trials
         self.n_features_in_ = features.shape[1]

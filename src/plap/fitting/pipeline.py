@@ -148,7 +148,7 @@ class _OnWholeGraph:
 
     def __init__(self, data: GraphData, split: Split, settings: FitSettings, task: Task) -> None:
         self._data, self._split, self._settings, self._task = data, split, settings, task
-        self._deadline = settings.deadline(data.graph)
+        self._deadline = settings.deadline
 
     def __call__(self, model: str, progress: ProgressCallback | None) -> Fitted:
         data = self._data

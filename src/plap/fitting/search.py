@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from plap.data.measures import homophily
 from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.fitting.settings import MODEL, FitSettings
@@ -28,10 +30,15 @@ from plap.training import (
 from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
 from plap.training.stopping import Deadline, TimeLimit
-from plap.training.tuning import with_measurements
+from plap.training.tuning import usual_budget, with_measurements
 
 Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a method whose training begins; returns what to tell its progress to."""
+
+DEEP = "deep-pgnn"
+_DIFFERENT = 0.4
+"""Adjusted homophily below which deeper models are tried; of the paper's homophilic graphs all have more."""
+_MOST_ENTRIES, _FEWEST_ENTRIES = 500_000, 100
 
 _SEARCH = 0.8
 """Share of the time of a fit that the search takes, about."""
@@ -98,8 +105,11 @@ def fit_model(
     if not settings.search:
         (config,) = with_measurements([config], graph, x)
     else:
+        spaces = _spaces(config, settings, graph, y, split)
+        usual = settings.budget == "auto" and settings.time_limit == "auto"
         found = tune(
-            graph, x, y, split, space=_spaces(config, settings), seed=config.seed, budget=settings.budget,
+            graph, x, y, split, space=spaces, seed=config.seed,
+            budget=usual_budget(graph, x) if usual else settings.budget,
             num_classes=num_classes, task=task, device=settings.device, memory_budget=memory,
             progress=_part(progress, 0.0, _SEARCH), time_limit=deadline,
         )  # fmt: skip
@@ -144,17 +154,38 @@ def _part(progress: ProgressCallback | None, begin: float, end: float) -> Progre
     return lambda state: progress(replace(state, done=begin + (end - begin) * state.done))
 
 
-def _spaces(config: RunConfig, settings: FitSettings) -> list[SearchSpace]:
+def _spaces(
+    config: RunConfig, settings: FitSettings, graph: Graph, y: Tensor, split: SplitLike
+) -> list[SearchSpace]:
     """The model's grid around ``config`` without the fixed fields, and what else a fit may choose from."""
     if config.model != MODEL:
         return [SearchSpace(config)]
     searched = find_model(MODEL).search_grid
     fixed = {name: (value,) for name, value in settings.fixed.items() if name in searched}
-    others = [name for name in settings.models if name != MODEL]
+    if settings.models != "auto":
+        others = tuple(name for name in settings.models if name != MODEL)
+    else:
+        others = () if settings.fixed or not linked_nodes_differ(graph, y, split.train) else (DEEP,)
     return [
         SearchSpace(config, **fixed),
         *(space for name in others for space in architectures(settings.config(name))),
     ]
+
+
+def linked_nodes_differ(graph: Graph, y: Tensor, train: Tensor) -> bool:
+    """Whether classes of linked training nodes agree so rarely that deeper models may pay.
+
+    By adjusted homophily, which is 0 where edges know nothing of classes, and 1 where they join equals only.
+    False for a large graph, for other tasks, and where too few edges join training nodes.
+    """
+    if y.ndim != 1 or y.is_floating_point() or graph.num_entries > _MOST_ENTRIES:
+        return False
+    known = torch.where(train & (y >= 0), y, -1)
+    ends = known[graph.edge_index]
+    ends = ends[:, (ends >= 0).all(0)]
+    if ends.shape[1] < _FEWEST_ENTRIES or ends[0].unique().shape[0] < 2:
+        return False
+    return homophily(graph, known, measure="adjusted") < _DIFFERENT
 
 
 def searched_values(config: RunConfig) -> dict[str, Any]:

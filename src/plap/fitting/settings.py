@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
-from plap.graph import Graph
 from plap.models import find_model, models_with
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
@@ -20,9 +19,7 @@ MODEL = "pgnn"
 """The model that a fit is for; see :mod:`plap.models`."""
 
 
-_LARGE = 400_000
-"""Edges from which on a search would take more than ten minutes on two cores."""
-_LARGE_LIMIT = 480.0
+_USUAL_LIMIT = 480.0
 """Seconds; reading, predicting and writing come on top."""
 
 
@@ -49,9 +46,10 @@ class FitSettings:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the configuration that the search must not change."""
     search: bool = True
-    models: tuple[str, ...] = (MODEL,)
+    models: tuple[str, ...] | Literal["auto"] = "auto"
     """What the search may choose from: :data:`MODEL`, and further names of
-    :mod:`plap.models`, such as deep-pgnn. ``fixed`` is for :data:`MODEL` alone."""
+    :mod:`plap.models`, such as deep-pgnn. ``fixed`` is for :data:`MODEL` alone. "auto": also deep-pgnn where
+    linked training nodes tend to differ in class, unless something is fixed or the graph is large."""
     budget: int | Literal["auto"] = "auto"
     """Epochs that the search may spend, over all runs."""
     seeds: int | None = None
@@ -65,7 +63,8 @@ class FitSettings:
     seed: int = 0
     time_limit: float | str | None = "auto"
     """Of search and training, the model and its rivals together: seconds, or text such as "10m"; None: no
-    limit. "auto": none, but eight minutes where the graph has more than 400,000 edges."""
+    limit. "auto": eight minutes, which the usual search needs on large graphs only; a limit of one's own also
+    makes the search as wide as its time allows."""
     memory_budget: int | str | None = None
     device: str = "auto"
     """Where to train: auto, cpu, cuda, cuda:N or mps; see :func:`plap.training.train_runs`."""
@@ -95,7 +94,7 @@ class FitSettings:
             parse_duration(self.time_limit)
             if self.pieces is not None:
                 raise InputError("time_limit does not go with training in pieces")
-        for name in self.models:
+        for name in () if self.models == "auto" else self.models:
             if find_model(name).pair_states is None:  # the page shows which edges the model trusts
                 raise InputError(f"models may be {models_with('pair_states')}, not {name}: see rivals")
 
@@ -104,18 +103,20 @@ class FitSettings:
         """Number of ensemble members."""
         return self.seeds or (8 if self.pieces is None else 1)
 
-    def deadline(self, graph: Graph) -> Deadline:
-        """When search and training on this graph must end, if they begin now."""
-        if self.time_limit != "auto":
-            return Deadline.of(self.time_limit)
-        return Deadline.of(_LARGE_LIMIT if graph.num_edges > _LARGE and self.pieces is None else None)
+    @property
+    def deadline(self) -> Deadline:
+        """When search and training must end, if they begin now."""
+        if self.time_limit == "auto":
+            return Deadline.of(_USUAL_LIMIT if self.pieces is None else None)
+        return Deadline.of(self.time_limit)
 
     @property
     def said_of_time(self) -> str:
         """What to say of a fit that the clock ended."""
         if self.time_limit == "auto":
-            minutes = f"{_LARGE_LIMIT / 60:.0f} minutes"
-            return f"Training ended after {minutes}, the limit for large graphs; --time sets another."
+            return (
+                f"Training ended after {_USUAL_LIMIT / 60:.0f} minutes, the usual limit; --time sets another."
+            )
         return f"Training ended at the time limit ({self.time_limit}); more time would allow a wider search."
 
     def config(self, model: str) -> RunConfig:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,6 +42,8 @@ _PROBE = 2
 """Epochs that tell what an epoch costs."""
 _CHEAP = 0.1
 """Seconds of an epoch below which a batch of runs is tried as well, because it costs less per run."""
+_FEWEST = 4
+"""Configurations that are drawn from a space whatever they cost, where there are several spaces."""
 _HURRIED_LR = 0.01
 """Learning rates below come to nothing in few epochs."""
 
@@ -110,9 +111,9 @@ def tune(
     Successive halving: many configurations of the space are drawn at random and trained for a few epochs,
     the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
     mean validation score wins; of equally good ones one that does without edges, such as an MLP, and then the
-    one with the lower mean loss. Several spaces, of one model or of many, share the budget: all are drawn
-    from equally often, and the best of each goes on to the end. Only labels of training and validation nodes
-    are read.
+    one with the lower mean loss. Several spaces, of one model or of many, share the budget, a large model
+    counting as many small ones, and the best of each goes on to the end. Only labels of training and
+    validation nodes are read.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def tune(
     if not spaces:
         raise InputError("space must be a SearchSpace or a list of at least one")
     deadline = Deadline.of(time_limit)
-    epochs = _auto_budget(graph, x) if budget == "auto" else budget
+    epochs = usual_budget(graph, x) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
@@ -180,13 +181,13 @@ def tune(
     space_of = _draw(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
     alive = list(space_of)
     for number, rung in enumerate(rungs):
-        runs = [_shortened(config, rung, k) for config in alive[: rung.configs] for k in range(rung.seeds)]
+        runs = [_shortened(config, rung, k) for config in alive for k in range(rung.seeds)]
         results = train(runs, deadline.part(1 / (len(rungs) - number)), _part(progress, number, len(rungs)))
         trials += [_trial(result, number) for result in results if result.epochs or not result.out_of_time]
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
-        ranked = _ranked(alive[: rung.configs], results, rung.seeds)
+        ranked = _ranked(alive, results, rung.seeds)
         if number + 1 < len(rungs):
-            ranked = _best_of_each_first(ranked, space_of, rungs[number + 1].configs)
+            ranked = _affordable(ranked, space_of, rungs[number + 1].configs, spaces)
         interrupted = any(result.interrupted for result in results)
         if not interrupted or number == 0:
             alive = ranked
@@ -239,7 +240,7 @@ def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> li
     return [config.with_values(**vars(parameters)) for config, parameters in zip(configs, found, strict=True)]
 
 
-def _auto_budget(graph: Graph, x: Features) -> int:
+def usual_budget(graph: Graph, x: Features) -> int:
     """Fewer epochs where an epoch costs more: about two minutes on two cores up to a million entries."""
     stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
     work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8
@@ -249,34 +250,53 @@ def _auto_budget(graph: Graph, x: Features) -> int:
 def _draw(
     spaces: Sequence[SearchSpace], count: int, seed: int, graph: Graph, x: Features, *, hurried: bool = False
 ) -> dict[RunConfig, int]:
-    """Different configurations and the number of the space that each is from, drawn from all in turn.
+    """Different configurations and the number of the space that each is from.
 
-    In a hurry the first is the model's own default, and none learns too slowly for it.
+    All spaces may spend the same, a large model counting as many small ones, but get a few at least. In a
+    hurry the first is the model's own default, and none learns too slowly for it.
     """
-    drawn = []
-    for space in spaces:
+    found: dict[RunConfig, int] = {}
+    for number, space in enumerate(spaces):
         configs = space.draw(len(space.configs()) if hurried else count, seed)
         if hurried:
             configs = [config for config in configs if config.lr >= _HURRIED_LR] or configs
             configs = [space.base, *configs][:count]
-        drawn.append(with_measurements([config.with_values(seed=seed) for config in configs], graph, x))
-    found: dict[RunConfig, int] = {}
-    for turn in itertools.zip_longest(*drawn):
-        for number, config in enumerate(turn):
-            if config is not None and len(found) < count:
-                found.setdefault(config, number)
+        configs = with_measurements([config.with_values(seed=seed) for config in configs], graph, x)
+        share, spent = count / len(spaces), 0.0
+        for config in configs:
+            mine = sum(owner == number for owner in found.values())
+            if spent >= share and mine >= min(_FEWEST, count // len(spaces)):
+                break
+            if config not in found:
+                found[config] = number
+                spent += _width(config) / _width(spaces[0].base)
     return found
 
 
-def _best_of_each_first(
-    ranked: Sequence[RunConfig], space_of: Mapping[RunConfig, int], places: int
+def _affordable(
+    ranked: Sequence[RunConfig], space_of: Mapping[RunConfig, int], places: int, spaces: Sequence[SearchSpace]
 ) -> list[RunConfig]:
-    """The same, but the best of every space is among the first ``places``; both parts best first."""
-    first = {space_of[config]: config for config in reversed(ranked)}
-    free = places - len(first)
-    others = [config for config in ranked if config is not first[space_of[config]]]
-    chosen = {*first.values(), *others[: max(0, free)]}
-    return sorted(ranked, key=lambda config: config not in chosen)
+    """The first of these, as many as cost what ``places`` runs of the first space's base do.
+
+    The best of every space is among them whatever it costs.
+    """
+    if len(spaces) == 1:
+        return list(ranked[:places])
+    firsts = {space_of[config]: config for config in reversed(ranked)}
+    chosen = {*firsts.values()}
+    unit = _width(spaces[0].base)
+    left = places - sum(_width(config) / unit for config in chosen)
+    for config in ranked:
+        if config not in chosen and _width(config) / unit <= left:
+            chosen.add(config)
+            left -= _width(config) / unit
+    return [config for config in ranked if config in chosen]
+
+
+def _width(config: RunConfig) -> int:
+    """Numbers per node that a run holds: what its epochs cost, about, beside those of others."""
+    family = find_model(config.model).family_of(config.parameters)
+    return 1 if family is None else family.width(config.parameters, 2)
 
 
 def _uses_edges(config: RunConfig) -> bool:
