@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -137,7 +138,12 @@ def nodes() -> NodeSections:
         for k in range(5)
     ]
     features = [FeaturePart("word 17", "1", 0.5), FeaturePart("year", "1998", 0.9)]
-    common = {"features": features, "num_features": 1433, "num_neighbours": 9, "links": ((0, 1),)}
+    common: dict[str, Any] = {
+        "features": features,
+        "num_features": 1433,
+        "num_neighbours": 9,
+        "links": ((0, 1),),
+    }
     certain = NodeStory(
         "paper-1", "least certain", CLASSES[0], 0, CLASSES[1], 0.6, 0.2, 0.55, neighbours=neighbours, **common
     )
@@ -146,7 +152,8 @@ def nodes() -> NodeSections:
     )
     noise = np.random.default_rng(2)
     places = [
-        MapNode(f"paper-{k}", *(3 * k % 7 + noise.normal(0, 0.3, 2)), k % 7, (k + (k < 5)) % 7)
+        MapNode(f"paper-{k}", x, y, k % 7, (k + (k < 5)) % 7)
         for k in range(40)
+        for x, y in [3 * k % 7 + noise.normal(0, 0.3, 2)]
     ]
     return NodeSections((certain, alone), True, CLASSES, places, held_out=2068)

@@ -116,7 +116,7 @@ def test_commands_exist(page: Path) -> None:
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of a page, from its first block to its last, with less training than it says."""
     monkeypatch.chdir(tmp_path)
-    quick = {"seeds": 1, "max_epochs": 3}
+    quick: dict[str, Any] = {"seeds": 1, "max_epochs": 3}
     monkeypatch.setattr(plap, "fit", partial(plap.fit, search=False, **quick), raising=False)
     for name in ("PGNNClassifier", "PGNNRegressor"):
         estimator = type(name, (getattr(plap, name),), {"__init__": _with(getattr(plap, name), quick)})

@@ -144,7 +144,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
-    command = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", wheel]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
     subprocess.run(command, check=True, env=environment(), capture_output=True)
     own = subprocess.run(
         [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],

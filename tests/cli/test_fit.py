@@ -47,7 +47,7 @@ def test_fit_predict_report(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert run(monkeypatch, "fit", str(folder), "-o", str(out), *SMALL) == 0
+    assert run(monkeypatch, "fit", str(folder), "-o", str(out), *SMALL, "--models", "pgnn") == 0
     shown = capsys.readouterr().out
     for name in ("pGNN", "MLP", "label propagation", "Selected hyperparameters: penalty ="):
         assert name in shown

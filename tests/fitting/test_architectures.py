@@ -13,6 +13,7 @@ import plap.training.tuning
 from plap.fitting.artifacts import load_model
 from plap.fitting.prediction import predict_nodes
 from plap.models import find_model
+from plap.models.deep_pgnn import linked_nodes_differ
 from plap.training import build_module
 
 DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)
@@ -24,8 +25,33 @@ def test_a_search_over_two_models_tries_both() -> None:
     trials = result.fitted.trials
     assert {trial.config.model for trial in trials} == {"pgnn", "deep-pgnn"}
     assert {trial.config.value("K") for trial in trials if trial.config.model == "pgnn"} == {4}
-    alone = plap.fit(DATA, **SMALL)
+    alone = plap.fit(DATA, models=("pgnn",), **SMALL)
     assert {trial.config.model for trial in alone.fitted.trials} == {"pgnn"}
+
+
+@pytest.mark.parametrize(
+    ("phi", "options", "models"),
+    [
+        (-0.75, {}, {"pgnn", "deep-pgnn"}),
+        (0.9, {}, {"pgnn"}),
+        (-0.75, {"fixed": {"p": 1.5}}, {"pgnn"}),
+    ],
+    ids=["linked nodes differ", "linked nodes agree", "a parameter of pgnn is fixed"],
+)
+def test_which_models_a_fit_tries_by_itself(phi: float, options: Any, models: set[str]) -> None:
+    data = plap.data.csbm(phi=phi, n=200, f=12, d=8.0, seed=1)
+    result = plap.fit(data, **{**SMALL, "rivals": (), **options})
+    assert {trial.config.model for trial in result.fitted.trials} == models
+
+
+def test_labels_that_a_search_must_not_see_do_not_choose_its_models() -> None:
+    graph, y = DATA.graph, DATA.y
+    train = plap.data.split(DATA).train
+    hidden = torch.where(train, y, 0)
+    assert linked_nodes_differ(graph, y, train)
+    assert linked_nodes_differ(graph, hidden, train)
+    assert not linked_nodes_differ(graph, y, torch.zeros_like(train))
+    assert not linked_nodes_differ(graph, y.double(), train)
 
 
 def test_what_a_fit_cannot_choose() -> None:

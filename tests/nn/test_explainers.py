@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -28,7 +31,7 @@ def with_mask(module: torch.nn.Module, x: Tensor, mask: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("options", SETTINGS, ids=repr)
 @pytest.mark.parametrize("unit", [1.0, "auto"])
-def test_masks_go_from_no_edges_to_all_edges(options: dict[str, object], unit: float | str) -> None:
+def test_masks_go_from_no_edges_to_all_edges(options: dict[str, Any], unit: Any) -> None:
     x = problems.features(6, 4, seed=1)
     conv = PLaplacianConv(4, 2, mu=0.1, K=3, unit=unit, **options).double()
     whole, alone = conv(x, STAR), conv.lin(x)
@@ -63,7 +66,7 @@ def certain(module: torch.nn.Module) -> torch.nn.Module:
     return module.eval()
 
 
-MODELS = {
+MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "PLaplacianConv": lambda: PLaplacianConv(2, 2, p=2.0, mu=0.5, K=2),
     "PGNN": lambda: PGNN(2, 2, 2, p=2.0, mu=0.5, K=2),
     "DeepPGNN": lambda: DeepPGNN(2, 2, 2, num_layers=2, p=2.0, mu=0.5, K=1, norm=None),

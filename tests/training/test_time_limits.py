@@ -17,7 +17,7 @@ from plap.training.stopping import Deadline, parse_duration
 
 DATA = csbm(phi=-0.75, n=200, f=10, d=6.0, seed=1)
 SPLIT = split(DATA, seed=1)
-GIVEN: tuple[Any, ...] = (DATA.graph, DATA.x, DATA.y)
+GIVEN: tuple[Any, Any, Any] = (DATA.graph, DATA.x, DATA.y)
 
 
 class Clock:
@@ -106,7 +106,7 @@ def test_a_search_in_a_hurry_ends_in_time_with_a_model(clock: Clock) -> None:
 
 
 def test_a_fit_says_that_the_clock_ended_it(clock: Clock) -> None:
-    result = plap.fit(DATA, SPLIT, time_limit=200, rivals=("mlp",))
+    result = plap.fit(DATA, SPLIT, time_limit=200, models=("pgnn",), rivals=("mlp",))
     assert clock.now <= 202
     assert any("time limit (200)" in note for note in result.notes)
     assert [method.name for method in result.methods] == ["pGNN", "MLP"]

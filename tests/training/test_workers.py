@@ -20,7 +20,7 @@ from plap.training.workers import WorkerDiedError, train_side_by_side
 
 DATA = csbm(phi=-0.75, n=150, f=10, d=6.0, seed=1)
 SPLIT = split(DATA, seed=1)
-GIVEN: tuple[Any, ...] = (DATA.graph, DATA.x, DATA.y)
+GIVEN: tuple[Any, Any, Any] = (DATA.graph, DATA.x, DATA.y)
 CONFIGS = [RunConfig(K=K, p=p, max_epochs=12, seed=3) for K in (1, 3) for p in (1.5, 2.0, 2.5)]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")

@@ -10,6 +10,7 @@ from plap.cli.interruption import interruptible
 from plap.cli.shared import JsonOption, OutOption, QuietOption
 from plap.data import csbm, perturb_edges, split
 from plap.fitting import FitSettings
+from plap.fitting.settings import MODEL
 
 
 def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet: QuietOption = False) -> None:
@@ -23,7 +24,7 @@ def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet:
         provenance=replace(clean.provenance, notes=notes),
     )  # fmt: skip
     settings = FitSettings(
-        budget=6000, seeds=4, max_epochs=300, patience=100, rivals=("mlp", "gcn", "labels")
+        models=(MODEL,), budget=6000, seeds=4, max_epochs=300, patience=100, rivals=("mlp", "gcn", "labels")
     )
     with interruptible():
         run(data, split(data, seed=7), settings, out, as_json=as_json, quiet=quiet)

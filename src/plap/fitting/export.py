@@ -114,24 +114,23 @@ class _Ensemble(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         graph = _TracedGraph(edge_index, edge_weight, x.shape[0])
-        logits = self._together(x, graph) if isinstance(self.members[0], PGNN) else self._in_turn(x, graph)
+        alike = [member for member in self.members if isinstance(member, PGNN)]
+        logits = self._together(alike, x, graph) if alike else self._in_turn(x, graph)
         return self.task.calibrated(self.task.probabilities(logits).mean(0))
 
     def _in_turn(self, x: Tensor, graph: Graph) -> Tensor:
         return torch.stack([member(x, graph) for member in self.members])
 
-    def _together(self, x: Tensor, graph: Graph) -> Tensor:
+    def _together(self, members: list[PGNN], x: Tensor, graph: Graph) -> Tensor:
         """All members propagate as one stack, so that the program has the steps once and not per member."""
-        first = self.members[0].conv
-        states = torch.stack([member.embed(x) for member in self.members])
+        first = members[0].conv
+        states = torch.stack([member.embed(x) for member in members])
         penalty, mu = first.at_scale_of(states, graph)
         states = propagate(
             states, graph, mu=mu, K=first.K, penalty=penalty, omega=first.omega, eps=first.eps,
             backend="torch",
         )  # fmt: skip
-        return torch.stack(
-            [member.conv.lin(state) for member, state in zip(self.members, states, strict=True)]
-        )
+        return torch.stack([member.conv.lin(state) for member, state in zip(members, states, strict=True)])
 
 
 class _TracedGraph(Graph):

@@ -6,15 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from plap.data.measures import homophily
 from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.fitting.settings import MODEL, FitSettings
 from plap.graph import Graph
-from plap.models import find_model
+from plap.models import find_model, suitable_models
 from plap.nn.linear import Features
 from plap.training import (
     Ensemble,
@@ -34,11 +32,6 @@ from plap.training.tuning import usual_budget, with_measurements
 
 Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a method whose training begins; returns what to tell its progress to."""
-
-DEEP = "deep-pgnn"
-_DIFFERENT = 0.4
-"""Adjusted homophily below which deeper models are tried; of the paper's homophilic graphs all have more."""
-_MOST_ENTRIES, _FEWEST_ENTRIES = 500_000, 100
 
 _SEARCH = 0.8
 """Share of the time of a fit that the search takes, about."""
@@ -163,29 +156,13 @@ def _spaces(
     searched = find_model(MODEL).search_grid
     fixed = {name: (value,) for name, value in settings.fixed.items() if name in searched}
     if settings.models != "auto":
-        others = tuple(name for name in settings.models if name != MODEL)
+        others = [name for name in settings.models if name != MODEL]
     else:
-        others = () if settings.fixed or not linked_nodes_differ(graph, y, split.train) else (DEEP,)
+        others = [] if settings.fixed else suitable_models(graph, y, split.train)
     return [
         SearchSpace(config, **fixed),
         *(space for name in others for space in architectures(settings.config(name))),
     ]
-
-
-def linked_nodes_differ(graph: Graph, y: Tensor, train: Tensor) -> bool:
-    """Whether classes of linked training nodes agree so rarely that deeper models may pay.
-
-    By adjusted homophily, which is 0 where edges know nothing of classes, and 1 where they join equals only.
-    False for a large graph, for other tasks, and where too few edges join training nodes.
-    """
-    if y.ndim != 1 or y.is_floating_point() or graph.num_entries > _MOST_ENTRIES:
-        return False
-    known = torch.where(train & (y >= 0), y, -1)
-    ends = known[graph.edge_index]
-    ends = ends[:, (ends >= 0).all(0)]
-    if ends.shape[1] < _FEWEST_ENTRIES or ends[0].unique().shape[0] < 2:
-        return False
-    return homophily(graph, known, measure="adjusted") < _DIFFERENT
 
 
 def searched_values(config: RunConfig) -> dict[str, Any]:

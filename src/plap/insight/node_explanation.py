@@ -238,8 +238,8 @@ class _Surroundings:
 
     def _outputs(self, x: Features, graph: Graph, count: int) -> Tensor:
         rows = self.here + self.graph.num_nodes * torch.arange(count)
-        total = sum(self.task.probabilities(member(x, graph)[rows]) for member in self.members)
-        return self.task.calibrated(total / len(self.members))
+        each = [self.task.probabilities(member(x, graph)[rows]) for member in self.members]
+        return self.task.calibrated(sum(each[1:], each[0]) / len(each))
 
     def _features(self, variants: Sequence[_Variant]) -> Features:
         """The features of all variants below each other."""

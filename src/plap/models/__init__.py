@@ -19,7 +19,14 @@ from plap.models import (
 )
 from plap.models.kind import Grid, ModelKind, PairStates
 from plap.models.parameters import Parameters, choice, integer, number, share, switch
-from plap.models.registry import find_model, model_names, model_of, models_with, register_model
+from plap.models.registry import (
+    find_model,
+    model_names,
+    model_of,
+    models_with,
+    register_model,
+    suitable_models,
+)
 
 register_model(pgnn.PGNN_MODEL)
 register_model(mlp.MLP_MODEL)
@@ -51,5 +58,6 @@ __all__ = [
     "number",
     "register_model",
     "share",
+    "suitable_models",
     "switch",
 ]

@@ -70,6 +70,8 @@ class ModelKind(Generic[P]):
     worth a search of their own; see :func:`plap.training.architectures`."""
     even_over: str | tuple[str, ...] = ()
     """Parameters whose values a random draw from ``search`` takes equally often."""
+    suits: Callable[[Graph, Tensor, Tensor], bool] | None = None
+    """(graph, labels, training nodes) → whether a fit that chooses models itself searches this one too."""
     measured: Callable[[Sequence[P], Graph, Features], list[P]] | None = None
     """(candidates of a search, graph, x) → the same with what is measured on the data, such as a unit."""
     unused: Callable[[P], tuple[str, ...]] | None = None

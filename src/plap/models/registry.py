@@ -6,9 +6,11 @@ import dataclasses
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from plap.checks import check_choice, near_miss
 from plap.errors import InputError
+from plap.graph import Graph
 from plap.models.kind import TRAINING_FIELDS, ModelKind
 from plap.models.parameters import Parameters
 
@@ -107,6 +109,29 @@ def models_with(hook: str) -> str:
     """
     titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook)]
     return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
+
+
+def suitable_models(graph: Graph, y: Tensor, train: Tensor) -> list[str]:
+    """Names of the models that say of themselves that they are worth a search on this graph.
+
+    Parameters
+    ----------
+    graph : Graph
+    y : Tensor
+        [N] labels, of which those of training nodes are read.
+    train : Tensor
+        [N] the training nodes, as booleans.
+
+    Examples
+    --------
+    >>> import plap
+    >>> for phi in (-1, 1):  # linked nodes differ; linked nodes agree
+    ...     data = plap.data.csbm(phi=phi, n=500, f=10, seed=1)
+    ...     print(suitable_models(data.graph, data.y, plap.data.split(data).train))
+    ['deep-pgnn']
+    []
+    """
+    return [name for name, kind in _KINDS.items() if kind.suits is not None and kind.suits(graph, y, train)]
 
 
 def _check_parameters(kind: ModelKind[Any]) -> None:

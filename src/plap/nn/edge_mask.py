@@ -12,7 +12,7 @@ _LEAST = 1e-12
 """What stands for a weight of 0, so that an edge that is masked out still has a gradient."""
 
 
-def masked_graph(graph: Graph, edge_index: Tensor, mask: Tensor) -> Graph:
+def masked_graph(graph: Graph, edge_index: Graph | Tensor, mask: Tensor) -> Graph:
     r"""The graph with each edge kept as far as its mask says; what is taken from it goes to its two ends.
 
     An edge of weight w and mask m gets the weight w m, and each of its ends a self-loop of weight w (1 − m).

@@ -272,10 +272,10 @@ class Targets:
 
         A metric that is no ratio of sums is computed on the CPU, wherever the logits are.
         """
-        parts = (logits, self.labels, self.present)
+        labels, present = self.labels, self.present
         if logits.device.type == "mps" or not self.task.decomposes:
-            parts = tuple(part.cpu() for part in parts)
-        return self.task.merits(*parts)
+            logits, labels, present = logits.cpu(), labels.cpu(), present.cpu()
+        return self.task.merits(logits, labels, present)
 
     def to(self, device: torch.device) -> Targets:
         """The same on another device."""

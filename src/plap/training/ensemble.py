@@ -92,6 +92,7 @@ def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:
     Examples
     --------
     >>> from plap.data import csbm, split
+    >>> from plap.training import train_runs
     >>> data = csbm(phi=0.5, n=100, f=20, seed=1)
     >>> configs = [RunConfig(max_epochs=3, seed=seed) for seed in range(2)]
     >>> runs = train_runs(data.graph, data.x, data.y, configs, split(data))

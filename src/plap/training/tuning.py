@@ -170,7 +170,7 @@ def tune(
     if deadline.is_set:
         first = spaces[0].base.with_values(seed=seed)
         best_run, affordable = _probe(first, spaces, train, deadline, graph, x)
-        hurried = affordable < _LEAST
+        hurried = affordable < min(_LEAST, epochs)
         deadline = deadline if hurried else deadline.part(_OF_TIME)
         affordable = affordable if hurried else int(_OF_TIME * affordable)
         epochs = affordable if budget == "auto" else min(epochs, affordable)

@@ -134,7 +134,7 @@ def test_pieces_of_graphs_leave_out_those_without_training_nodes() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"device": "tpu"}, "device must be auto, cpu, cuda or cuda:N"),
+        ({"device": "tpu"}, "device must be auto, cpu, cuda, cuda:N or mps"),
         ({"device": "cuda:99"}, "there is no device cuda:99"),
         ({"evaluation": "halo"}, "evaluation must be one of auto, halos, whole"),
     ],
