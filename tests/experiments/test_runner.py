@@ -232,7 +232,7 @@ def test_what_another_process_has_stored_is_not_trained_again(tmp_path: Path) ->
         records = other.all_records()
     executor = ThisProcess()
     with Store(tmp_path / "runs.sqlite") as store:
-        table = _Schedule(cells, store)
+        table = _Schedule(cells, store, "cpu")
         for record in records:
             store.add(record)
         assert list(executor.run(table.next_job)) == []

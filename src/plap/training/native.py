@@ -38,9 +38,9 @@ class SparseMatrix:
 
     def to(self, device: torch.device) -> SparseMatrix:
         """The matrix on another device."""
-        parts = (part.to(device) for part in (self.indptr, self.indices, self.values))
+        indptr, indices, values = (part.to(device) for part in (self.indptr, self.indices, self.values))
         back = None if self.transposed is None else self.transposed.to(device)
-        return SparseMatrix(*parts, self.columns, back)
+        return SparseMatrix(indptr, indices, values, self.columns, back)
 
     @property
     def rows(self) -> int:
