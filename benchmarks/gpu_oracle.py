@@ -48,10 +48,9 @@ def outcome(
 ) -> list[Tensor]:
     """The result and its gradients in x, weights, parameter and mu against a fixed cotangent, on the CPU."""
     x = torch.stack([problem.x * (1 + run) for run in range(RUNS)]).to(device, dtype).requires_grad_()
-    exact = {"dtype": torch.float64, "device": device}
     spread = torch.linspace(1.0, 1.3, RUNS, dtype=torch.float64).to(device)
     parameter = (float(penalty.parameter) * spread).requires_grad_()
-    mu = torch.linspace(0.1, 1.0, RUNS, **exact).requires_grad_()
+    mu = torch.linspace(0.1, 1.0, RUNS, dtype=torch.float64).to(device).requires_grad_()
     weight = problem.graph.weight.to(device, dtype).requires_grad_()
     graph = problems.per_entry_weight(problem.graph.to(device), weight)
     result = backend.propagate(x, graph, penalty.at(parameter), mu, K)

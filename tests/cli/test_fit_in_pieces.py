@@ -212,7 +212,7 @@ def test_pygs_loader_batches_a_collection(collection: Path) -> None:
         (["--parts", "3", "--budget", "9"], "--budget does not go with training in pieces"),
         (["--parts", "3", "--graphs-per-batch", "2"], "give one of them"),
         (["--graphs-per-batch", "2"], "graph is one graph: cut it into parts"),
-        (["--parts", "3", "--device", "quantum"], "device must be auto, cpu, cuda or cuda:N"),
+        (["--parts", "3", "--device", "quantum"], "device must be auto, cpu, cuda, cuda:N or mps"),
         (["--parts", "3", "--evaluation", "some"], "evaluation must be one of auto, halos, whole"),
         (["--parts", "3", "--p", "0.5"], "p must be a number of at least 1, not 0.5"),
         (["--split", "graphs"], "graph is one graph, and only several can be shared out whole"),
