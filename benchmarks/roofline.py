@@ -73,8 +73,9 @@ GPUS = (
 @cache
 def binary(kernel: str, gpu: GPU, channels: int) -> Binary:
     """The kernel of a training step whose p is not learned."""
-    flags = {"WANT": False} if kernel == "backward" else {}
-    return compiled(kernel, gpu.target, Power(1.5), channels, **flags)
+    if kernel == "backward":
+        return compiled(kernel, gpu.target, Power(1.5), channels, WANT=False)
+    return compiled(kernel, gpu.target, Power(1.5), channels)
 
 
 def programs(found: Binary, warps: int) -> int:

@@ -39,23 +39,23 @@ def loop_of(code: str) -> Loop:
     Loop(shortest=3, longest=4, around=2)
     """
     labels: dict[str, int] = {}
-    instructions: list[tuple[str, str | None, bool]] = []
+    instructions: list[tuple[str | None, bool]] = []
     for line in code.splitlines():
-        if found := _LABEL.match(line):
-            labels[found[1]] = len(instructions)
+        if label := _LABEL.match(line):
+            labels[label[1]] = len(instructions)
         elif found := _INSTRUCTION.match(line):
-            target = _TARGET.search(found[2])
+            to = _TARGET.search(found[2])
             jumps = found[1].split(".")[0] == "BRA"
-            instructions.append((found[1], target[1] if target and jumps else None, "@" in line))
+            instructions.append((to[1] if to and jumps else None, "@" in line))
     loops = [
         (labels[target], place)
-        for place, (_, target, _) in enumerate(instructions)
+        for place, (target, _) in enumerate(instructions)
         if target is not None and labels.get(target, len(instructions)) < place
     ]
     first, last = max(loops, key=lambda span: span[1] - span[0])
     shortest, longest = {last: 1}, {last: 1}
     for place in range(last - 1, first - 1, -1):
-        _, target, conditional = instructions[place]
+        target, conditional = instructions[place]
         ahead = [] if target is None else [labels[target]]
         ahead = [there for there in ahead if place < there <= last]
         if target is None or conditional:

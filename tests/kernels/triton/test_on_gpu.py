@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
@@ -62,7 +64,7 @@ def test_memory_is_what_was_said_and_a_budget_is_kept(runs: int) -> None:
 
     step(None)
     need = plap.memory_needed(2000, graph.num_entries, 64, 10, runs=runs, device=GPU, backend="triton")
-    peaks = {budget: gpu.peak_bytes(lambda budget=budget: step(budget), GPU) for budget in (None, need.least)}
+    peaks = {budget: gpu.peak_bytes(partial(step, budget), GPU) for budget in (None, need.least)}
     for budget, said in ((None, need.usual), (need.least, need.least)):
         taken = peaks[budget]
         assert taken is not None
