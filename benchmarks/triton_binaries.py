@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -57,31 +57,39 @@ class Binary:
     """Bytes of shared memory per program."""
     instructions: dict[str, int]
     """How often the assembly has loads, stores and arithmetic of each kind."""
+    code: str = field(repr=False)
+    """The assembly."""
 
 
 def compiled(
     kernel: str, target: str, penalty: Penalty | None = None, channels: int = 64,
-    dtype: torch.dtype = torch.float32, *, split: bool = True,
+    dtype: torch.dtype = torch.float32, *, aligned: bool = True, **flags: bool,
 ) -> Binary:  # fmt: skip
-    """Compile a kernel as the launcher calls it."""
+    """Compile a kernel as the launcher calls it; ``flags`` are constants such as WANT=False.
+
+    Triton compiles anew for arrays that do not begin at a multiple of 16 bytes, which happens where the
+    number of channels is no multiple of 4; they are not ``aligned``.
+    """
     function = KERNELS[kernel]
-    constants = _constants(function, penalty, channels, dtype, split)
+    constants = constants_of(function, penalty, channels, dtype) | flags
     real = "*fp64" if dtype == torch.float64 else "*fp32"
     signature = {
         name: _type(name, real) if name not in constants else "constexpr" for name in function.arg_names
     }
-    source = ASTSource(fn=function, signature=signature, constexprs=constants)
+    pointers = [place for place, kind in enumerate(signature.values()) if kind.startswith("*")]
+    hints = {(place,): [["tt.divisibility", 16]] for place in pointers if aligned}
+    source = ASTSource(fn=function, signature=signature, constexprs=constants, attrs=hints)
     warps = 4 if kernel in ("scale", "prepare") else layout(channels, dtype).warps
     options = {"num_warps": warps, "enable_fp_fusion": True}
     result = triton.compile(source, target=TARGETS[target], options=options)
     read = _amd if target.startswith("gfx") else _nvidia
-    registers, spilled, instructions = read(result.asm)
-    return Binary(kernel, target, registers, spilled, result.metadata.shared, instructions)
+    registers, spilled, code = read(result.asm)
+    instructions = _counted(code, amd=target.startswith("gfx"))
+    return Binary(kernel, target, registers, spilled, result.metadata.shared, instructions, code)
 
 
-def _constants(
-    function: Any, penalty: Penalty | None, channels: int, dtype: torch.dtype, split: bool
-) -> dict[str, Any]:
+def constants_of(function: Any, penalty: Penalty | None, channels: int, dtype: torch.dtype) -> dict[str, Any]:
+    """What the launcher fixes at compile time, on a graph with more entries than a segment has."""
     key = POWER
     if penalty is not None and not isinstance(penalty, Power):
         key = key_of(type(penalty), tuple(penalty.constants.items()))
@@ -91,7 +99,7 @@ def _constants(
     values = {
         "PSI": functions.psi, "SLOPE": functions.slope, "RATE": functions.rate,
         "UNBOUNDED": functions.unbounded, "CLAMP": False, "DOUBLE": dtype == torch.float64, "LAST": False,
-        "DAMPED": False, "RAW": False, "DETACH": False, "WANT": True, "SPLIT": split,
+        "DAMPED": False, "RAW": False, "DETACH": False, "WANT": True, "SPLIT": True,
         "BLOCK_E": blocks.BLOCK_E, "BLOCK_C": block_c, "BLOCKS": blocks.BLOCKS, "BLOCK_N": 1024 // block_c,
         "channels": channels,
     }  # fmt: skip
@@ -106,7 +114,7 @@ def _type(name: str, real: str) -> str:
     return "*i64" if name in _LONGS else "*fp64" if name in _DOUBLES else real
 
 
-def _nvidia(asm: dict[str, Any]) -> tuple[int, int, dict[str, int]]:
+def _nvidia(asm: dict[str, Any]) -> tuple[int, int, str]:
     tools = Path(triton.__file__).parent / "backends" / "nvidia" / "bin"
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(asm["cubin"])
@@ -115,26 +123,25 @@ def _nvidia(asm: dict[str, Any]) -> tuple[int, int, dict[str, int]]:
         code = _output(tools / "nvdisasm", "-c", file.name)
     found = re.search(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)", usage)
     assert found is not None, usage
-    names = re.findall(r"^\s+(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]+)", code, re.MULTILINE)
-    return int(found[1]), int(found[2]) + int(found[4]), _counted(names)
+    return int(found[1]), int(found[2]) + int(found[4]), code
 
 
-def _amd(asm: dict[str, Any]) -> tuple[int, int, dict[str, int]]:
-    text = asm["amdgcn"]
+def _amd(asm: dict[str, Any]) -> tuple[int, int, str]:
+    text: str = asm["amdgcn"]
     numbers = {name: int(value) for name, value in re.findall(r"\.(\w+_count):\s+(\d+)", text)}
-    names = re.findall(r"^\s+([a-z]+_[a-z0-9_]+)", text, re.MULTILINE)
     scratch = re.search(r"\.private_segment_fixed_size:\s+(\d+)", text)
     assert scratch is not None
-    return numbers["vgpr_count"], int(scratch[1]), _counted(names)
+    return numbers["vgpr_count"], int(scratch[1]), text
 
 
 def _output(*command: Any) -> str:
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, check=True).stdout
 
 
-def _counted(names: list[str]) -> dict[str, int]:
+def _counted(code: str, *, amd: bool) -> dict[str, int]:
+    named = r"([a-z]+_[a-z0-9_]+)" if amd else r"(?:/\*[0-9a-f]+\*/)?\s*(?:@!?U?P\w+ )?([A-Z][A-Z0-9_.]+)"
     counts: dict[str, int] = {}
-    for name in names:
+    for name in re.findall(rf"^\s+{named}", code, re.MULTILINE):
         short = name.split(".")[0]
         counts[short] = counts.get(short, 0) + 1
     return counts

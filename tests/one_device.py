@@ -15,6 +15,9 @@ META = torch.device("meta")
 class OneDevice(TorchDispatchMode):
     """Refuses operations whose tensors are on several devices, but for copies to the second device."""
 
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         tensors = [value for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)]
         found = {value.device.type for value in tensors if value.ndim}

@@ -67,14 +67,12 @@ def test_the_runs_that_are_kept_go_on_as_before() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_the_step_of_other_devices_is_the_one_of_the_cpu(dtype: torch.dtype) -> None:
-    decay, size, root = np.array([[0.0, 5e-4, 0.1], [0.01, 0.05, 0.001], [0.3, 0.3, -1.0]])
-    columns = (torch.from_numpy(column) for column in (root >= 0, decay, size, root))
+    scalars = np.array([[0.0, 0.01, 0.3], [5e-4, 0.05, 0.3], [0.1, 0.001, -1.0]])
     tensors = [torch.rand(3, 5, 4, generator=torch.Generator().manual_seed(k), dtype=dtype) for k in range(4)]
     ours, theirs = ([value.clone() for value in tensors] for _ in range(2))
-    (value, gradient, first, second), scalars = ours, np.stack([decay, size, root], axis=1)
-    adam_update(value, gradient, first, second, scalars)
-    (value, gradient, first, second), (taken, *rest) = theirs, columns
-    _update(value, gradient, first, second, taken, *rest)
+    adam_update(ours[0], ours[1], ours[2], ours[3], scalars)
+    decay, size, root = torch.from_numpy(scalars).unbind(1)
+    _update(theirs[0], theirs[1], theirs[2], theirs[3], root > 0, decay, size, root)
     for one, other in zip(ours, theirs, strict=True):
         torch.testing.assert_close(one, other)
     assert torch.equal(theirs[0][2], tensors[0][2])  # a run without a step keeps its parameters

@@ -162,12 +162,14 @@ class Batch:
 
     def _remember(self, better: np.ndarray) -> None:
         """Keep the parameters of the runs whose best epoch this is."""
+        if not len(better):
+            return
         runs = torch.from_numpy(better).to(self._device)
         now = [*self._adam.parameters, *self._buffers.values()]
         for value, kept in zip(now, self._best.values(), strict=True):
             if len(better) == len(self.active):
                 kept.copy_(value)
-            elif len(better):
+            else:
                 kept.index_copy_(0, runs, value.index_select(0, runs))
 
     def _drop_finished(self) -> list[int]:
@@ -272,10 +274,9 @@ class Targets:
 
         A metric that is no ratio of sums is computed on the CPU, wherever the logits are.
         """
-        labels, present = self.labels, self.present
         if logits.device.type == "mps" or not self.task.decomposes:
-            logits, labels, present = logits.cpu(), labels.cpu(), present.cpu()
-        return self.task.merits(logits, labels, present)
+            return self.task.merits(logits.cpu(), self.labels.cpu(), self.present.cpu())
+        return self.task.merits(logits, self.labels, self.present)
 
     def to(self, device: torch.device) -> Targets:
         """The same on another device."""

@@ -261,13 +261,16 @@ def test_what_it_cannot_do_is_said() -> None:
 def test_a_penalty_of_ones_own() -> None:
     class Tukey(Penalty):
         def psi(self, nu: Tensor) -> Tensor:
-            return torch.clamp(1 - nu / self.gamma**2, min=0) ** 2
+            result: Tensor = torch.clamp(1 - nu / self.gamma**2, min=0) ** 2
+            return result
 
         def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
-            return -2 * nu / self.gamma**2 * torch.clamp(1 - nu / self.gamma**2, min=0)
+            result: Tensor = -2 * nu / self.gamma**2 * torch.clamp(1 - nu / self.gamma**2, min=0)
+            return result
 
         def dpsi_dparameter(self, nu: Tensor) -> Tensor:
-            return 4 * nu / self.gamma**3 * torch.clamp(1 - nu / self.gamma**2, min=0)
+            result: Tensor = 4 * nu / self.gamma**3 * torch.clamp(1 - nu / self.gamma**2, min=0)
+            return result
 
     check_against_the_oracle("fixture", Tukey(1.5), 1)
 

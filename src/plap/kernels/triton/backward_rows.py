@@ -6,7 +6,6 @@ finds all that its neighbours' results owe to it.
 
 from __future__ import annotations
 
-import triton
 import triton.language as tl
 
 from plap.kernels.triton.edges import (
@@ -17,9 +16,10 @@ from plap.kernels.triton.edges import (
     weight_slope,
 )
 from plap.kernels.triton.forward_rows import locate, settings_of
+from plap.kernels.triton.jit import compiled
 
 
-@triton.jit
+@compiled
 def prepare_rows(
     s: tl.tensor, settings: tl.tensor, alphas: tl.tensor, Y: tl.tensor, F_next: tl.tensor, Y_first: tl.tensor,
     G: tl.tensor, Z: tl.tensor, u: tl.tensor, t: tl.tensor, pull: tl.tensor, gX: tl.tensor, gm: tl.tensor,
@@ -68,7 +68,7 @@ def prepare_rows(
     tl.store(gm + node, before + tl.where(linked, slope, 0.0).to(tl.float64), mask=there)
 
 
-@triton.jit
+@compiled
 def products(
     Y: tl.tensor, Z: tl.tensor, own: tl.tensor, at: tl.tensor, there: tl.tensor, channels: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
@@ -94,7 +94,7 @@ def products(
     return square, sizes, along, across
 
 
-@triton.jit
+@compiled
 def backward_rows(
     indptr: tl.tensor, indices: tl.tensor, w: tl.tensor, s: tl.tensor, settings: tl.tensor,
     segments: tl.tensor, Y: tl.tensor, Z: tl.tensor, u: tl.tensor, G: tl.tensor, yf: tl.tensor, gp: tl.tensor,
@@ -167,7 +167,7 @@ def backward_rows(
                 tl.store(place + channels + 1, slope.to(real))
 
 
-@triton.jit
+@compiled
 def finish_backward(
     row: tl.tensor, base: tl.tensor, cols: tl.tensor, block: tl.tensor, run: tl.tensor, f: tl.tensor,
     total: tl.tensor, slope: tl.tensor, y: tl.tensor, omega: tl.tensor, s: tl.tensor, G: tl.tensor,
@@ -187,7 +187,7 @@ def finish_backward(
             tl.store(gp + base + row, tl.load(gp + base + row) + slope)
 
 
-@triton.jit
+@compiled
 def finish_hubs_backward(
     hubs: tl.tensor, s: tl.tensor, settings: tl.tensor, Y: tl.tensor, G: tl.tensor, yf: tl.tensor,
     gp: tl.tensor, sums: tl.tensor, count: tl.tensor, slots: tl.tensor, nodes: tl.tensor,
@@ -216,7 +216,7 @@ def finish_hubs_backward(
         )  # fmt: skip
 
 
-@triton.jit
+@compiled
 def weight_rows(
     indptr: tl.tensor, indices: tl.tensor, w: tl.tensor, settings: tl.tensor, segments: tl.tensor,
     Y: tl.tensor, Z: tl.tensor, t: tl.tensor, gw: tl.tensor, count: tl.tensor, nodes: tl.tensor,

@@ -6,18 +6,19 @@ Numbers at the edge of the range are treated as in :mod:`plap.kernels.fused.cond
 
 from __future__ import annotations
 
-import triton
 import triton.language as tl
 
+from plap.kernels.triton.jit import compiled
 
-@triton.jit
+
+@compiled
 def power(base: tl.tensor, exponent: tl.tensor) -> tl.tensor:
     """base^exponent for base ≥ 0."""
     # 1.2e-38 is the smallest normal number of float32, whose logarithm exists where subnormals count as 0
     return tl.where(base > 0, tl.exp2(exponent * tl.log2(tl.maximum(base, 1.2e-38))), 0.0)
 
 
-@triton.jit
+@compiled
 def edge_power(nu: tl.tensor, p: tl.tensor) -> tl.tensor:
     """ν^((p-2)/2): square roots where they suffice."""
     if p == 1.0:
@@ -33,7 +34,7 @@ def edge_power(nu: tl.tensor, p: tl.tensor) -> tl.tensor:
     return result
 
 
-@triton.jit
+@compiled
 def rounding_floor(w: tl.tensor, sizes: tl.tensor, DOUBLE: tl.constexpr) -> tl.tensor:
     """The ν below which two rows count as equal: τ² w (|Y_i|² + |Y_j|²), τ = 4 machine epsilons."""
     if DOUBLE:
@@ -42,7 +43,7 @@ def rounding_floor(w: tl.tensor, sizes: tl.tensor, DOUBLE: tl.constexpr) -> tl.t
         return tl.maximum(2.2737367544323206e-13 * w * sizes, 1.1754943508222875e-38)
 
 
-@triton.jit
+@compiled
 def conductance(
     nu: tl.tensor, floor: tl.tensor, w: tl.tensor, theta: tl.tensor, eps2: tl.tensor, PSI: tl.constexpr,
     UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr, DOUBLE: tl.constexpr,
@@ -78,7 +79,7 @@ def conductance(
     return tl.minimum(psi * w, LARGEST), at, varies
 
 
-@triton.jit
+@compiled
 def push_strength(
     c: tl.tensor, M: tl.tensor, at: tl.tensor, varies: tl.tensor, w: tl.tensor, theta: tl.tensor,
     PSI: tl.constexpr, SLOPE: tl.constexpr, DOUBLE: tl.constexpr,
@@ -99,7 +100,7 @@ def push_strength(
     return tl.where(varies, tl.minimum(tl.maximum(push, -END), END), 0.0)
 
 
-@triton.jit
+@compiled
 def parameter_slope(
     c: tl.tensor, M: tl.tensor, at: tl.tensor, varies: tl.tensor, w: tl.tensor, theta: tl.tensor,
     PSI: tl.constexpr, RATE: tl.constexpr, UNBOUNDED: tl.constexpr, CLAMP: tl.constexpr,
@@ -118,7 +119,7 @@ def parameter_slope(
         return rate
 
 
-@triton.jit
+@compiled
 def weight_slope(
     M: tl.tensor, at: tl.tensor, varies: tl.tensor, w: tl.tensor, theta: tl.tensor, PSI: tl.constexpr,
     SLOPE: tl.constexpr, DETACH: tl.constexpr,

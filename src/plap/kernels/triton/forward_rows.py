@@ -10,13 +10,13 @@ M spans more than float32 does, so a row's sums are held divided by its largest 
 
 from __future__ import annotations
 
-import triton
 import triton.language as tl
 
 from plap.kernels.triton.edges import conductance, rounding_floor
+from plap.kernels.triton.jit import compiled
 
 
-@triton.jit
+@compiled
 def scale_rows(
     s: tl.tensor, X: tl.tensor, Y: tl.tensor, nodes: tl.tensor, channels: tl.constexpr, BLOCK_N: tl.constexpr,
     BLOCK_C: tl.constexpr,
@@ -30,7 +30,7 @@ def scale_rows(
     tl.store(Y + at, tl.load(X + at, mask=inside, other=0.0) * scale[:, None], mask=inside)
 
 
-@triton.jit
+@compiled
 def locate(segments: tl.tensor, indptr: tl.tensor, count: tl.tensor, SPLIT: tl.constexpr) -> tl.tensor:
     """Row, first entry, last entry and slot of this program; slot -1: it has the whole row; row -1: none."""
     program = tl.program_id(0)
@@ -47,7 +47,7 @@ def locate(segments: tl.tensor, indptr: tl.tensor, count: tl.tensor, SPLIT: tl.c
     return row, begin, end, slot
 
 
-@triton.jit
+@compiled
 def settings_of(settings: tl.tensor, run: tl.tensor, runs: tl.tensor, real: tl.constexpr) -> tl.tensor:
     """The penalty's parameter, m = 2μ/c, ω and ε² of a run."""
     theta = tl.load(settings + run).to(real)
@@ -57,7 +57,7 @@ def settings_of(settings: tl.tensor, run: tl.tensor, runs: tl.tensor, real: tl.c
     return theta, m, omega, eps2
 
 
-@triton.jit
+@compiled
 def row_size(
     Y: tl.tensor, at: tl.tensor, channels: tl.constexpr, BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
 ) -> tl.tensor:  # fmt: skip
@@ -70,7 +70,7 @@ def row_size(
     return total
 
 
-@triton.jit
+@compiled
 def forward_rows(
     indptr: tl.tensor, indices: tl.tensor, w: tl.tensor, s: tl.tensor, settings: tl.tensor,
     segments: tl.tensor, X: tl.tensor, Y: tl.tensor, out: tl.tensor, alphas: tl.tensor, sums: tl.tensor,
@@ -127,7 +127,7 @@ def forward_rows(
                 tl.store(place + channels + 1, top)
 
 
-@triton.jit
+@compiled
 def distances(
     Y: tl.tensor, own: tl.tensor, at: tl.tensor, there: tl.tensor, channels: tl.constexpr,
     BLOCK_C: tl.constexpr, BLOCKS: tl.constexpr,
@@ -145,7 +145,7 @@ def distances(
     return square, sizes
 
 
-@triton.jit
+@compiled
 def finish(
     row: tl.tensor, base: tl.tensor, cols: tl.tensor, block: tl.tensor, linked: tl.tensor, f: tl.tensor,
     total: tl.tensor, top: tl.tensor, y: tl.tensor, m: tl.tensor, s: tl.tensor, X: tl.tensor, out: tl.tensor,
@@ -165,7 +165,7 @@ def finish(
         tl.store(alphas + base + row, alpha)
 
 
-@triton.jit
+@compiled
 def finish_hubs(
     hubs: tl.tensor, s: tl.tensor, settings: tl.tensor, X: tl.tensor, Y: tl.tensor, out: tl.tensor,
     alphas: tl.tensor, sums: tl.tensor, count: tl.tensor, slots: tl.tensor, nodes: tl.tensor,

@@ -6,11 +6,11 @@ import linecache
 from functools import cache
 from typing import Any, NamedTuple
 
-import triton
 import triton.language as tl
 
 from plap.kernels.penalty_code import BLOCKS, FUNCTIONS, POWER, Code, code_at, place_of
 from plap.kernels.triton.edges import power
+from plap.kernels.triton.jit import compiled
 
 
 class PenaltyFunctions(NamedTuple):
@@ -30,7 +30,8 @@ def functions_of(key: str) -> PenaltyFunctions:
     if key == POWER:
         return PenaltyFunctions(None, None, None, False)
     code = code_at(place_of(key))
-    return PenaltyFunctions(*(_function(code, name) for name in FUNCTIONS), code.unbounded)
+    psi, slope, rate = (_function(code, name) for name in FUNCTIONS)
+    return PenaltyFunctions(psi, slope, rate, code.unbounded)
 
 
 def _function(code: Code, name: str) -> Any:
@@ -40,4 +41,4 @@ def _function(code: Code, name: str) -> Any:
     linecache.cache[place] = (len(source), None, source.splitlines(keepends=True), place)
     names: dict[str, Any] = {"tl": tl, "power": power, "__name__": __name__}
     exec(compile(source, place, "exec"), names)
-    return triton.jit(names["compiled"])
+    return compiled(names["compiled"])
