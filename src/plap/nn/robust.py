@@ -123,9 +123,9 @@ def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: fl
 
     with the incidence matrix :math:`\tilde\Delta` whose row of the edge (i, j) is
     :math:`F_i/\sqrt{d_i + 1} - F_j/\sqrt{d_j + 1}`, d the weighted degrees, and
-    :math:`\tilde L = I - \tilde A`, where à is GCN's propagation matrix. Without weights that is the published
-    objective, and with λ1 = 0 a step is one of APPNP. The result is differentiable in x, and in the weights
-    of edges where these require gradients.
+    :math:`\tilde L = I - \tilde A`, where à is GCN's propagation matrix. Without weights that is the
+    published objective, and with λ1 = 0 a step is one of APPNP. The result is differentiable in x, and in the
+    weights of edges where these require gradients.
 
     Shapes: x [N, C]; result [N, C].
 
