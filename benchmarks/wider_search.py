@@ -4,9 +4,10 @@
         [--root DATASETS] [--json-out FILE]
 
 The first search of ``plap fit`` may choose among powers alone, the second among all penalties. Both spend the
-same budget on the same split, with the same seed, and choose by validation. With --json-out the file is
-written after every pair, and pairs that it holds already are not run again. Several datasets take turns, so
-that after an interruption each of them has about as many pairs.
+same budget on the same split, with the same seed, and choose by validation; deeper models, which a default
+fit tries on some graphs, are left out of both. With --json-out the file is written after every pair, and
+pairs that it holds already are not run again. Several datasets take turns, so that after an interruption each
+of them has about as many pairs.
 
 DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 """
@@ -26,6 +27,7 @@ from typing import Any
 from plap.data import GraphData, load, split
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
+from plap.fitting.settings import MODEL
 from plap.reporting.figures.setting import ALL, HOMOPHILIC
 
 SEARCHES: dict[str, dict[str, str]] = {"powers": {"penalty": "power"}, "wider": {}}
@@ -40,7 +42,13 @@ def run_pair(data: GraphData, seed: int, budget: int | str, members: int) -> dic
     parts = split(data, preset="sparse" if data.name in HOMOPHILIC else "dense", seed=seed)
     row: dict[str, Any] = {"dataset": data.name, "seed": seed, "budget": budget, "members": members}
     for name, fixed in SEARCHES.items():
-        settings = FitSettings(fixed=fixed, budget=budget, seeds=members, seed=seed)  # type: ignore[arg-type]
+        settings = FitSettings(
+            fixed=fixed,
+            models=(MODEL,),
+            budget=budget,
+            seeds=members,
+            seed=seed,  # type: ignore[arg-type]
+        )
         begin = time.process_time()
         found = fit_model(data.graph, data.x, data.y, parts, settings, task=data.task)
         right = found.ensemble.predictions[parts.test] == data.y[parts.test]

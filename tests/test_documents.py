@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import runpy
 from functools import partial
@@ -14,6 +15,8 @@ import typer.main
 import plap
 from documents import PAGES, ROOT, anchors, blocks, commands, public_names
 from plap.cli import application
+
+ROBUSTNESS = ROOT / "docs" / "robustness.md"
 
 WITHOUT_EXAMPLE = {
     "EvaluateOn": "an annotation",
@@ -156,7 +159,7 @@ def test_every_public_name_has_an_example() -> None:
     assert set(WITHOUT_EXAMPLE) | set(RETURNED_BY) <= offered
 
 
-def test_the_picture_of_the_readme_is_the_table(tmp_path: Path) -> None:
+def test_the_picture_of_the_readme_is_the_table() -> None:
     """``python docs/figures/lying_edges.py`` was run after the table last changed."""
     drawing = runpy.run_path(str(ROOT / "docs" / "figures" / "lying_edges.py"))
     points = drawing["measured"]()
@@ -164,10 +167,37 @@ def test_the_picture_of_the_readme_is_the_table(tmp_path: Path) -> None:
     assert drawing["as_csv"](points) == (figures / "lying-edges.csv").read_text(encoding="utf-8")
     assert 10_000 < (figures / "lying-edges.png").stat().st_size < 200_000
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "84.2 to 77.9 %, GCN from 83.5 to 49.5 %" in text
     ends = {(point.model, point.changed): point.mean for point in points}
-    assert (ends["pGNN MCP", 0], ends["pGNN MCP", 25]) == (84.2, 77.9)
-    assert (ends["GCN", 0], ends["GCN", 25], ends["MLP", 25]) == (83.5, 49.5, 64.1)
+    assert (
+        f"plap falls from {ends['pGNN MCP', 0]} to {ends['pGNN MCP', 25]} %, "
+        f"GCN from {ends['GCN', 0]} to {ends['GCN', 25]} %, an MLP without edges stays at {ends['MLP', 25]} %"
+    ) in text
+
+
+def test_the_robustness_table_of_the_readme_is_that_of_its_page() -> None:
+    readme, page = (path.read_text(encoding="utf-8") for path in (ROOT / "README.md", ROBUSTNESS))
+    before = accuracies(page.split("## Metattack on Cora")[1])
+    after = accuracies(page.split("## An attack that knows the model")[1])
+    shown = accuracies(readme.split("Robustness: test accuracy on Cora")[1])
+    settings = {"pGNN MCP": "pGNN MCP, γ = 10, μ = 0.05", "MLP": None, "GCN": "GCN"}
+    assert set(shown) == {"MLP", "GCN", "pGNN p = 1", "pGNN p = 1.5", "pGNN MCP"}
+    for model, found in shown.items():
+        expected = before[model][0], before[model][-1]
+        attacked = settings.get(model, f"{model}, μ = 0.1")
+        if attacked is not None:
+            expected += after[attacked][0], after[attacked][-1]
+        assert found == expected, model
+
+
+def accuracies(text: str) -> dict[str, tuple[float, ...]]:
+    """The first table of a text: the accuracy that each cell begins with, by what the row is called."""
+    lines = text[text.index("|") :].splitlines()
+    table = list(itertools.takewhile(lambda line: line.startswith("|"), lines))[2:]
+    rows = ([cell.strip().strip("*") for cell in line.split("|")[1:-1]] for line in table)
+    return {
+        name.replace("pGNN, ", "pGNN "): tuple(float(n[0]) for c in cells if (n := re.match(r"\d+\.\d", c)))
+        for name, *cells in rows
+    }
 
 
 def test_the_gallery_is_complete() -> None:

@@ -28,7 +28,15 @@ MCP = RunConfig(penalty="mcp", gamma=2.0, detach_weights=True, lr=0.05)
 
 
 @pytest.mark.parametrize(
-    "config", [PGNN, MCP, RunConfig("gcn"), RunConfig("appnp", K=2), RunConfig("rung", gamma=3.0, K=3)]
+    "config",
+    [
+        PGNN,
+        MCP,
+        RunConfig("gcn"),
+        RunConfig("appnp", K=2),
+        RunConfig("rung", gamma=3.0, K=3),
+        RunConfig("elastic-gnn", K=3),
+    ],
 )
 def test_an_attack_keeps_its_budget_and_does_not_help(config: RunConfig) -> None:
     members = trained(config)

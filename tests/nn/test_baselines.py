@@ -12,6 +12,7 @@ from torch_geometric.nn import APPNP, GCNConv, SGConv
 
 from plap import Graph
 from plap.nn import baselines
+from plap.nn.linear import sparse_product
 
 EDGES = torch.tensor([[0, 1, 1, 2, 2, 3, 0, 3, 4, 4], [1, 0, 2, 1, 3, 2, 3, 0, 4, 2]])
 WEIGHTED = torch.tensor([2.0, 2.0, 0.5, 0.5, 1.0, 1.0, 3.0, 3.0])
@@ -112,3 +113,27 @@ def test_another_graph_is_noticed() -> None:
     first = model(x, EDGES)
     assert not torch.allclose(model(x, EDGES[:, :4]), first)
     torch.testing.assert_close(model(x, EDGES), first)
+
+
+def test_gradients_in_the_entries_of_a_sparse_matrix() -> None:
+    rows, columns = torch.tensor([[0, 2, 0, 1, 0], [1, 3, 1, 0, 0]])  # one entry twice, a row without any
+    values = torch.tensor([0.5, 2.0, -1.0, 3.0, 0.1], dtype=torch.float64, requires_grad=True)
+    matrix = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
+
+    def product(values: Tensor, matrix: Tensor) -> Tensor:
+        sparse = torch.sparse_coo_tensor(torch.stack([rows, columns]), values, (4, 4), check_invariants=False)
+        return sparse_product(sparse, matrix)
+
+    dense = torch.zeros(4, 4, dtype=torch.float64).index_put((rows, columns), values, accumulate=True)
+    torch.testing.assert_close(product(values, matrix), dense @ matrix)
+    assert torch.autograd.gradcheck(product, (values, matrix))
+
+
+def test_gradients_in_weights_need_no_dense_matrix() -> None:
+    n = 300_000  # [n, n] would be 360 GB
+    ends = torch.stack([torch.arange(n - 1), torch.arange(1, n)])
+    weight = torch.ones(2 * (n - 1), requires_grad=True)
+    graph = Graph.from_edge_index(torch.cat([ends, ends.flip(0)], 1), weight, num_nodes=n)
+    baselines.GCN(2, 2, 2)(torch.randn(n, 2), graph).square().sum().backward()
+    assert weight.grad is not None
+    assert bool((weight.grad != 0).any())

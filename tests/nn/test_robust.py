@@ -15,18 +15,26 @@ from plap.nn.robust import elastic_message_passing, feature_jaccard
 def objective(F: Tensor, X: Tensor, graph: plap.Graph, lambda1: float, lambda2: float) -> Tensor:
     """What Elastic GNN minimises, with dense matrices."""
     W = torch.from_numpy(graph.to_scipy().toarray()).double()
-    degree = (W != 0).sum(1) + 1
-    A = (W + torch.eye(W.shape[0])) / torch.outer(W.sum(1) + 1, W.sum(1) + 1).sqrt()
+    degree = W.sum(1) + 1
+    A = (W + torch.eye(W.shape[0])) / torch.outer(degree, degree).sqrt()
     i, j = graph.edge_index[:, graph.edges_once()]
     apart = F[i] / degree[i].sqrt()[:, None] - F[j] / degree[j].sqrt()[:, None]
     smooth = (F * (F - A @ F)).sum()
-    total: Tensor = lambda1 * apart.norm(dim=1).sum() + lambda2 / 2 * smooth + (F - X).square().sum() / 2
+    lengths = (W[i, j] * apart.norm(dim=1)).sum()
+    total: Tensor = lambda1 * lengths + lambda2 / 2 * smooth + (F - X).square().sum() / 2
     return total
 
 
+WEIGHTS = [0.3, 1.0, 2.5, 0.01, 4.0, 1.5]
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize(("lambda1", "lambda2"), [(0.5, 0.0), (0.0, 3.0), (3.0, 3.0), (0.2, 1.0)])
-def test_elastic_message_passing_reaches_the_minimum(lambda1: float, lambda2: float) -> None:
-    graph = plap.Graph.from_edges([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (6, 7)], num_nodes=8)
+def test_elastic_message_passing_reaches_the_minimum(
+    lambda1: float, lambda2: float, weights: list[float] | None
+) -> None:
+    edges = [(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (6, 7)]
+    graph = plap.Graph.from_edges(edges, weights, num_nodes=8)
     X = torch.randn(8, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     found = elastic_message_passing(X, graph, lambda1, lambda2, K=3000)
     least = objective(found, X, graph, lambda1, lambda2)
@@ -47,6 +55,33 @@ def test_gradients_of_elastic_message_passing() -> None:
     graph = problems.grid(2, 3)
     x = torch.randn(6, 2, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda x: elastic_message_passing(x, graph, 0.7, 1.0, 4), (x,))
+
+
+def weighted(weight: Tensor) -> plap.Graph:
+    """A path of five nodes and an isolated one, with these weights [4]."""
+    ends = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    return plap.Graph.from_edge_index(torch.cat([ends, ends.flip(0)], 1), weight.repeat(2), num_nodes=6)
+
+
+def test_gradients_of_elastic_message_passing_in_weights() -> None:
+    x = torch.randn(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(2), requires_grad=True)
+    weight = torch.tensor([0.4, 1.0, 2.0, 1e-3], dtype=torch.float64, requires_grad=True)
+
+    def result(x: Tensor, weight: Tensor) -> Tensor:
+        return elastic_message_passing(x, weighted(weight), 0.7, 1.0, 4)
+
+    torch.testing.assert_close(result(x, weight), result(x, weight.detach()))
+    assert torch.autograd.gradcheck(result, (x, weight))
+
+
+def test_an_edge_of_weight_almost_0_is_no_edge_but_has_a_gradient() -> None:
+    x = torch.randn(6, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    weight = torch.tensor([1.0, 1.0, 1.0, 1e-9], dtype=torch.float64, requires_grad=True)
+    without = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3)], num_nodes=6)
+    found = elastic_message_passing(x, weighted(weight), 0.7, 0.0, 4)
+    torch.testing.assert_close(found, elastic_message_passing(x, without, 0.7, 0.0, 4))
+    (slope,) = torch.autograd.grad(found[4].sum(), weight)
+    assert slope[3].abs() > 1e-2
 
 
 def test_a_graph_without_edges() -> None:

@@ -42,16 +42,17 @@ def adjacency_tensor(graph: Graph) -> Tensor:
 
 
 def differentiable_adjacency(graph: Graph) -> Tensor:
-    """:func:`normalized_adjacency` of a graph whose weights require gradients, as a torch COO tensor."""
+    """:func:`normalized_adjacency` of a graph whose weights require gradients, as a coalesced COO tensor."""
     n, edges = graph.num_nodes, graph.edge_index
     looped = edges[0][edges[0] == edges[1]]
     alone = torch.ones(n, dtype=torch.bool).index_fill(0, looped, value=False).nonzero().squeeze(1)
     weight = torch.cat([graph.weight, graph.weight.new_ones(alone.shape[0])])
     i, j = torch.cat([edges, torch.stack([alone, alone])], dim=1)
     root = weight.new_zeros(n).index_add(0, j, weight).rsqrt()
-    return torch.sparse_coo_tensor(
+    A = torch.sparse_coo_tensor(
         torch.stack([j, i]), root[i] * weight * root[j], (n, n), check_invariants=False
     )
+    return A.coalesce()
 
 
 class OnAdjacency(torch.nn.Module):

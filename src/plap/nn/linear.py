@@ -53,7 +53,7 @@ def sparse_product(features: Features, matrix: Tensor) -> Tensor:
     A COO tensor that requires gradients gets them too.
     """
     if isinstance(features, Tensor) and features.requires_grad:
-        product: Tensor = torch.sparse.mm(features.to(matrix.dtype), matrix)
+        product: Tensor = _DifferentiableProduct.apply(features.to(matrix.dtype).coalesce(), matrix)  # type: ignore[no-untyped-call]
         return product
     return _product(*_pair(features, matrix), matrix)
 
@@ -67,6 +67,25 @@ def dropped_product(features: Features, matrix: Tensor, share: float) -> Tensor:
 def _product(features: Tensor, transposed: Tensor, matrix: Tensor) -> Tensor:
     result: Tensor = _SparseProduct.apply(features, transposed, matrix)  # type: ignore[no-untyped-call]
     return result
+
+
+class _DifferentiableProduct(torch.autograd.Function):
+    """A coalesced COO tensor times a dense matrix, without the dense [N, F] gradient that PyTorch makes."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, matrix: Tensor) -> Tensor:
+        ctx.save_for_backward(features, matrix)
+        return torch.sparse.mm(features, matrix)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
+        features, matrix = ctx.saved_tensors
+        rows, columns = features.indices()
+        slopes = (grads[0][rows] * matrix[columns]).sum(1)
+        of_features = torch.sparse_coo_tensor(
+            features.indices(), slopes, features.shape, is_coalesced=True, check_invariants=False
+        )
+        return of_features, torch.sparse.mm(features.t(), grads[0])
 
 
 class _SparseProduct(torch.autograd.Function):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import scipy.sparse
 import torch
@@ -10,7 +13,13 @@ from torch.nn import Linear
 from torch.nn.functional import dropout, relu
 
 from plap.graph import Graph
-from plap.nn.adjacency import OnAdjacency, adjacency_tensor, graph_convolution, start_as_pyg
+from plap.nn.adjacency import (
+    OnAdjacency,
+    adjacency_tensor,
+    differentiable_adjacency,
+    graph_convolution,
+    start_as_pyg,
+)
 from plap.nn.graph_argument import GraphArgument, GraphLike, Memo
 from plap.nn.linear import FeatureLinear, Features, sparse_product
 from plap.penalties import MCP
@@ -109,12 +118,14 @@ def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: fl
     r"""Minimise an ℓ21 and an ℓ2 norm of the gradient together, by K primal-dual steps from x.
 
     .. math::
-        \min_F \lambda_1 \|\tilde\Delta F\|_{21} + \tfrac{\lambda_2}{2} \mathrm{tr}(F^\top \tilde L F)
-               + \tfrac12 \|F - X\|^2
+        \min_F \lambda_1 \sum_{(i,j)} W_{ij} \|(\tilde\Delta F)_{ij}\|
+               + \tfrac{\lambda_2}{2} \mathrm{tr}(F^\top \tilde L F) + \tfrac12 \|F - X\|^2
 
     with the incidence matrix :math:`\tilde\Delta` whose row of the edge (i, j) is
-    :math:`F_i/\sqrt{d_i + 1} - F_j/\sqrt{d_j + 1}`, and :math:`\tilde L = I - \tilde A`, where à is GCN's
-    propagation matrix. With λ1 = 0 a step is one of APPNP. Weights of edges count in à alone.
+    :math:`F_i/\sqrt{d_i + 1} - F_j/\sqrt{d_j + 1}`, d the weighted degrees, and
+    :math:`\tilde L = I - \tilde A`, where à is GCN's propagation matrix. Without weights that is the
+    published objective, and with λ1 = 0 a step is one of APPNP. The result is differentiable in x, and in the
+    weights of edges where these require gradients.
 
     Shapes: x [N, C]; result [N, C].
 
@@ -126,30 +137,66 @@ def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: fl
     >>> result.round(decimals=3)
     tensor([[0.7070], [3.2930]])
     """
-    A = adjacency_tensor(graph)
-    apart, gathered = _INCIDENCE.get(graph, lambda: _incidence(graph))
+    if graph.weight.requires_grad:
+        A: Tensor = differentiable_adjacency(graph)
+        difference, divergence = _differentiable_incidence(graph)
+    else:
+        A = adjacency_tensor(graph)
+        apart, gathered = _INCIDENCE.get(graph, lambda: _incidence(graph))
+        difference, divergence = partial(sparse_product, apart), partial(sparse_product, gathered)
     step = 1 / (1 + lambda2)
     dual_step = 1 / (2 * step)
-    F, z = x, x.new_zeros(apart.shape[0], x.shape[1])
+    F, z, pull = x, x.new_zeros(graph.edges_once().numel(), x.shape[1]), torch.zeros_like(x)
     for _ in range(K):
         Y = step * x + (1 - step) * sparse_product(A, F)
-        ahead = z + dual_step * sparse_product(apart, Y - step * sparse_product(gathered, z))
+        ahead = z + dual_step * difference(Y - step * pull)
         norm = ahead.norm(dim=1, keepdim=True).clamp(min=torch.finfo(x.dtype).tiny)
         z = ahead * (lambda1 / norm).clamp(max=1)
-        F = Y - step * sparse_product(gathered, z)
+        pull = divergence(z)
+        F = Y - step * pull
     return F
 
 
 def _incidence(graph: Graph) -> tuple[Tensor, Tensor]:
-    """Δ̃ [edges, N] and its transpose as torch CSR tensors."""
-    ends = graph.edge_index[:, graph.edges_once()].numpy()
-    root = 1 / np.sqrt(np.diff(graph.indptr.numpy()) + 1.0)
+    """Δ̃ [edges, N], and its transpose with the weights of the edges, as torch CSR tensors."""
+    once = graph.edges_once()
+    ends, weight = graph.edge_index[:, once].numpy(), graph.weight[once].double().numpy()
+    root = _inverse_root_degree(graph).numpy()
     rows = np.arange(ends.shape[1])
     matrix = scipy.sparse.csr_array(
         (np.concatenate([root[ends[0]], -root[ends[1]]]), (np.tile(rows, 2), ends.ravel())),
         shape=(rows.size, graph.num_nodes),
     )
-    return tensor_from_scipy(matrix, torch.float64), tensor_from_scipy(matrix.T.tocsr(), torch.float64)
+    gathered = scipy.sparse.csr_array(matrix.T @ scipy.sparse.diags_array(weight))
+    return tensor_from_scipy(matrix, torch.float64), tensor_from_scipy(gathered, torch.float64)
+
+
+def _differentiable_incidence(
+    graph: Graph,
+) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    """The products with both matrices of :func:`_incidence`, differentiable in the weights of the edges."""
+    once = graph.edges_once()
+    (i, j), weight = graph.edge_index[:, once], graph.weight[once].unsqueeze(1)
+    root = _inverse_root_degree(graph).unsqueeze(1)
+
+    def difference(f: Tensor) -> Tensor:
+        scaled = root.to(f.dtype) * f
+        return scaled[i] - scaled[j]
+
+    def divergence(z: Tensor) -> Tensor:
+        weighted = weight.to(z.dtype) * z
+        total = z.new_zeros(graph.num_nodes, z.shape[1]).index_add(0, i, weighted).index_add(0, j, -weighted)
+        return root.to(z.dtype) * total
+
+    return difference, divergence
+
+
+def _inverse_root_degree(graph: Graph) -> Tensor:
+    """1/√(d + 1) with the weighted degrees d, [N]; a self-loop is what it is in Ã, in the place of the 1."""
+    receivers, weight = graph.receivers(), graph.weight.double()
+    looped = graph.indices == receivers
+    ones = torch.ones(graph.num_nodes, dtype=torch.float64).index_fill(0, receivers[looped], 0.0)
+    return ones.index_add(0, receivers, weight).rsqrt()
 
 
 class GCNJaccard(OnAdjacency):

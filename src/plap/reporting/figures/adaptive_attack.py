@@ -29,6 +29,7 @@ _TARGETS = 20
 
 MODELS: dict[str, dict[str, Any]] = {
     "GCN": {"model": "gcn"},
+    "Elastic GNN": {"model": "elastic-gnn"},
     "RUNG, γ = 3": {"model": "rung", "gamma": 3.0},
     "pGNN p = 1": {"p": 1.0, "mu": 0.1},
     "pGNN p = 1.5": {"p": 1.5, "mu": 0.1},
