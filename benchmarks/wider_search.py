@@ -22,7 +22,7 @@ import statistics
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from plap.data import GraphData, load, split
 from plap.fitting import FitSettings
@@ -37,7 +37,7 @@ ALLOWED = -0.5
 """Points of accuracy that the wider search may lose."""
 
 
-def run_pair(data: GraphData, seed: int, budget: int | str, members: int) -> dict[str, Any]:
+def run_pair(data: GraphData, seed: int, budget: int | Literal["auto"], members: int) -> dict[str, Any]:
     """Both searches on the split of this seed: test accuracy in per cent, and what validation chose."""
     parts = split(data, preset="sparse" if data.name in HOMOPHILIC else "dense", seed=seed)
     row: dict[str, Any] = {"dataset": data.name, "seed": seed, "budget": budget, "members": members}
@@ -47,7 +47,7 @@ def run_pair(data: GraphData, seed: int, budget: int | str, members: int) -> dic
             models=(MODEL,),
             budget=budget,
             seeds=members,
-            seed=seed,  # type: ignore[arg-type]
+            seed=seed,
         )
         begin = time.process_time()
         found = fit_model(data.graph, data.x, data.y, parts, settings, task=data.task)

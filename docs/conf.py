@@ -13,6 +13,12 @@ from sphinx.application import Sphinx
 import plap
 
 HERE = Path(__file__).parent
+PAGES_OF_FILES = {
+    "CONTRIBUTING": "contributing",
+    "CODE_OF_CONDUCT": "code-of-conduct",
+    "CHANGELOG": "changelog",
+    "README": "index",
+}
 sys.path.insert(0, str(HERE / "_ext"))
 
 project = "plap"
@@ -67,6 +73,7 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", "gallery_style.apply"),
     "image_scrapers": ("matplotlib",),
     "matplotlib_animations": False,
+    "thumbnail_size": (440, 220),
     "abort_on_example_error": True,
     "remove_config_comments": True,
     "show_memory": False,
@@ -81,18 +88,34 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 def point_into_the_site(app: Sphinx, document: str, text: list[str]) -> None:
     """Let links to files at the root of the repository lead to their pages."""
-    for file, page in {"CONTRIBUTING": "contributing", "CHANGELOG": "changelog", "README": "index"}.items():
-        text[0] = re.sub(rf"\]\((\.\./)+{file}\.md", f"](/{page}.md", text[0])
+    for file, page in PAGES_OF_FILES.items():
+        text[0] = re.sub(rf"\]\((\.\./)*{file}\.md", f"](/{page}.md", text[0])
 
 
-def skip_inherited_requests(
+def point_included_text_into_the_site(
+    app: Sphinx, relative_path: Path, parent_document: str, text: list[str]
+) -> None:
+    """Do the same in a file that a page includes."""
+    point_into_the_site(app, parent_document, text)
+
+
+def skip_what_others_add(
     app: Sphinx, what: str, name: str, member: object, skip: bool, options: object
 ) -> bool | None:
-    """Leave out ``set_fit_request`` and its kin, which scikit-learn adds to every estimator."""
-    return True if re.fullmatch(r"set_\w+_request", name) else None
+    """Leave out scikit-learn's ``set_fit_request`` and its kin, and the methods that PyG generates."""
+    generated = str(getattr(member, "__module__", "")).endswith(("_propagate", "_edge_updater"))
+    return True if generated or re.fullmatch(r"set_\w+_request", name) else None
+
+
+def keep_colons(app: Sphinx, what: str, name: str, member: object, options: object, lines: list[str]) -> None:
+    """Keep napoleon, which looks at the first line, from taking words before a colon for a type."""
+    if what in ("attribute", "property", "data"):
+        lines.insert(0, "")
 
 
 def setup(app: Sphinx) -> None:
     """Register what this file defines."""
-    app.connect("autodoc-skip-member", skip_inherited_requests)
+    app.connect("autodoc-process-docstring", keep_colons, priority=100)
+    app.connect("autodoc-skip-member", skip_what_others_add)
     app.connect("source-read", point_into_the_site)
+    app.connect("include-read", point_included_text_into_the_site)

@@ -40,8 +40,9 @@ neighbours = sources[into]
 counted = weight[into] / weight[into].sum()
 
 # %%
-# The neighbourhood: colour is the class, width is how much an edge counted, dashed edges are those
-# that we made up.
+# The neighbourhood: colour is the class, width is how much an edge counted, dotted edges are those
+# that we made up. The percentage beside a bar is the probability that the model gives the neighbour
+# itself, judged without its edges, of being in the same class as our node.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -72,7 +73,8 @@ right.barh(names[::-1], counted.flip(0), color=colours[data.y[neighbours.flip(0)
 for row, k in enumerate(neighbours.flip(0).tolist()):
     share = counted[len(counted) - 1 - row]
     right.text(share + 0.005, row, f"{predicted_same[k]:.0%}", va="center")
-right.set(xlabel="share in the last step", title="who counted (and, alone, how sure of the class)")
+right.set(xlabel="share in the last step", title="how much each neighbour counted")
+right.set_xlim(0, 1.15 * counted.max().item())
 right.grid(visible=False)
 plt.show()
 

@@ -56,6 +56,7 @@ for k, ((name, curve), marker) in enumerate(zip(curves.items(), "so^D", strict=T
     axis.plot(budgets, [curve.clean, *(p.random for p in curve.points)], f"C{k}--", linewidth=1, alpha=0.8)
 axis.set_xticks(budgets, [f"{budget:.0%}" for budget in budgets])
 axis.set(xlabel="edges changed", ylabel="accuracy on test nodes")
+axis.plot([], [], "--", color="0.4", linewidth=1, label="as many random edges")
 axis.legend()
 plt.show()
 

@@ -59,7 +59,7 @@ for name, area in areas.items():
 
 import matplotlib.pyplot as plt
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+figure, (left, right) = plt.subplots(1, 2, figsize=(12, 3.4), layout="constrained")
 log_trust = trust.log10()
 bins = np.linspace(float(log_trust.quantile(0.005)), float(log_trust.quantile(0.995)), 40)
 left.hist(log_trust[~random], bins, density=True, alpha=0.7, label="real edges")
@@ -72,7 +72,7 @@ for name, score in scores.items():
     right.plot(np.linspace(0, 1, random.numel()), found, label=f"{name} ({areas[name]:.2f})")
 right.axhline(0.2, color="0.6", linewidth=1, linestyle="--")
 right.set(xlabel="least trusted share of the edges", ylabel="of which random", ylim=(0, 1), xlim=(0.005, 1))
-right.legend(title="(ROC-AUC)")
+right.legend(title="in brackets: ROC-AUC", loc="upper left", bbox_to_anchor=(1, 1))
 plt.show()
 
 # sphinx_gallery_start_ignore

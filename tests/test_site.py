@@ -50,7 +50,7 @@ class Page(HTMLParser):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, with every example of the gallery executed; built in a copy of the sources."""
     copy = tmp_path_factory.mktemp("site")
-    for name in ("docs", "examples", "benchmarks", "CONTRIBUTING.md", "CHANGELOG.md", "README.md"):
+    for name in ("docs", "examples", "benchmarks", *(path.name for path in ROOT.glob("*.md"))):
         subprocess.run(["cp", "-r", str(ROOT / name), str(copy / name)], check=True)
     for made in ("_build", "gallery", "api/generated"):
         subprocess.run(["rm", "-rf", str(copy / "docs" / made)], check=True)
@@ -120,6 +120,7 @@ def test_formulas_mean_what_tex_means() -> None:
     """Where docutils reads TeX in its own way, the extension puts it right."""
     convert = runpy.run_path(str(ROOT / "docs" / "_ext" / "mathml.py"))["mathml"]
     half = re.sub(r"\s", "", convert(r"\tfrac12 \sum_{ij} a", block=True))
-    assert "<mfrac><mn>1</mn><mn>2</mn></mfrac>" in half
+    assert re.search("<mfrac[^>]*><mn>1</mn><mn>2</mn></mfrac>", half)
     accented = re.sub(r"\s", "", convert(r"\tilde\alpha_i", block=False))
     assert "</mover><mi>i</mi></msub>" in accented
+    assert "\N{FUNCTION APPLICATION}" in convert(r"\log(1 + D_i) < 1", block=False)

@@ -5,6 +5,7 @@ Every current browser draws MathML itself. A command that the converter does not
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -20,12 +21,17 @@ ET.register_namespace("", _SPACE)
 
 def mathml(tex: str, *, block: bool) -> str:
     """Convert a formula."""
-    root = ET.fromstring(tex2mathml(with_braces(tex), as_block=block))
+    root = ET.fromstring(without_names(tex2mathml(with_braces(tex), as_block=block)))
     for element in root.iter(f"{{{_SPACE}}}munderover"):
         base, below, above = element
         if above.tag == f"{{{_SPACE}}}mo" and base.tag == f"{{{_SPACE}}}mi":
             put_index_beside(element, base, below, above)
     return ET.tostring(root, encoding="unicode")
+
+
+def without_names(text: str) -> str:
+    """Write ``&ApplyFunction;`` and its kin, which HTML knows and XML does not, as characters."""
+    return re.sub(r"&(?!lt;|gt;|amp;|quot;|apos;)\w+;", lambda name: html.unescape(name[0]), text)
 
 
 def with_braces(tex: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from headless import DESK, PHONE, luminance, show
 from plap.reporting.html_page import fit_page
 
 By = pytest.importorskip("selenium.webdriver.common.by", reason="selenium is not installed").By
+Keys = pytest.importorskip("selenium.webdriver.common.keys", reason="selenium is not installed").Keys
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,36 @@ def test_fits_its_screen(browser: Any, page: Path, size: tuple[int, int]) -> Non
         ".map(t => parseFloat(getComputedStyle(t).fontSize) * t.ownerSVGElement.getScreenCTM().a))"
     )
     assert smallest >= 10
+
+
+def test_can_be_used_by_keyboard_and_read_aloud(browser: Any, page: Path) -> None:
+    show(browser, page)
+    browser.execute_script("document.activeElement.blur()")
+    browser.switch_to.active_element.send_keys(Keys.TAB)
+    skip = browser.switch_to.active_element
+    assert skip.text == "Skip the list of sections"
+    assert skip.location["x"] >= 0
+    target = skip.get_attribute("href").split("#")[1]
+    assert browser.find_element(By.ID, target).tag_name == "section"
+    levels = [int(h.tag_name[1]) for h in browser.find_elements(By.CSS_SELECTOR, "h1, h2, h3, h4")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(below - above <= 1 for above, below in pairwise(levels))
+    unnamed = browser.execute_script(
+        "return [...document.querySelectorAll('[tabindex], svg:not([aria-hidden]), nav')]"
+        ".filter(e => !(e.getAttribute('aria-label') || '').trim() || (e.matches('[tabindex]') && !e.role))"
+        ".map(e => e.outerHTML.slice(0, 100))"
+    )
+    assert unnamed == []
+    assert not browser.find_elements(By.CSS_SELECTOR, "th:not([scope])")
+    listed = browser.execute_script(
+        "return [...document.querySelectorAll('nav a')].map(a => a.hash.slice(1))"
+    )
+    sections = browser.execute_script("return [...document.querySelectorAll('section')].map(s => s.id)")
+    assert listed == [name for name in sections if name in listed]
+    scores = browser.find_element(By.CSS_SELECTOR, "#scores svg").get_attribute("aria-label")
+    first = report_samples.report().scores[0]
+    assert f"{first.name}: {100 * first.value:.1f} %" in scores
 
 
 def test_tables_sort(browser: Any, page: Path) -> None:

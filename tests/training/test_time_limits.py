@@ -11,6 +11,7 @@ import torch
 import plap
 from plap.data import csbm, split
 from plap.errors import InputError
+from plap.fitting import FitSettings, PieceSettings
 from plap.training import RunConfig, SearchSpace, train_ensemble, train_runs, tune
 from plap.training.batch import Batch
 from plap.training.stopping import Deadline, parse_duration
@@ -105,6 +106,14 @@ def test_a_search_in_a_hurry_ends_in_time_with_a_model(clock: Clock) -> None:
     assert min(trial.config.lr for trial in found.trials) >= 0.01
 
 
+def test_a_search_in_a_hurry_keeps_to_the_first_space(clock: Clock) -> None:
+    spaces = [SearchSpace(RunConfig()), SearchSpace(RunConfig("deep-pgnn"))]
+    for limit in (1e-9, 40, 150):
+        found = tune(*GIVEN, SPLIT, space=spaces, time_limit=limit)
+        assert {trial.config.model for trial in found.trials} == {"pgnn"}
+        assert found.best.model == "pgnn"
+
+
 def test_a_fit_says_that_the_clock_ended_it(clock: Clock) -> None:
     result = plap.fit(DATA, SPLIT, time_limit=200, models=("pgnn",), rivals=("mlp",))
     assert clock.now <= 202
@@ -113,12 +122,12 @@ def test_a_fit_says_that_the_clock_ended_it(clock: Clock) -> None:
 
 
 def test_the_usual_limit_changes_no_search_that_ends_before(clock: Clock) -> None:
-    settings = plap.fitting.FitSettings()
+    settings = FitSettings()
     assert settings.deadline.left == 480
-    assert not plap.fitting.FitSettings(time_limit=None).deadline.is_set
-    assert not plap.fitting.FitSettings(pieces=plap.fitting.PieceSettings(parts=2)).deadline.is_set
+    assert not FitSettings(time_limit=None).deadline.is_set
+    assert not FitSettings(pieces=PieceSettings(parts=2)).deadline.is_set
     with pytest.raises(InputError, match="does not go with training in pieces"):
-        plap.fitting.FitSettings(time_limit="1m", pieces=plap.fitting.PieceSettings(parts=2))
+        FitSettings(time_limit="1m", pieces=PieceSettings(parts=2))
     options: Any = {"budget": 200, "max_epochs": 5, "seeds": 2, "rivals": ()}
     usual, endless = (plap.fit(DATA, SPLIT, time_limit=limit, **options) for limit in ("auto", None))
     assert usual.methods[0].fitted is not None

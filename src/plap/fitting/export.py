@@ -59,7 +59,7 @@ def export_model(model: SavedModel | Path | str, path: Path | str) -> Export:
     ``edge_index`` must have both directions of every edge, no edge twice and no self-loop, as
     ``plap.Graph.edge_index`` does; the program does not check that. Nodes and entries may be any number.
     ``x`` must be the features as plap makes them: for a table those of ``plap.fit(...).data.x``, or of
-    :func:`plap.fitting.prediction.read_like` for another one.
+    ``plap.fitting.prediction.read_like`` for another one.
 
     The propagation is that of the backend "torch". Before the file is written, the program is compared with
     plap's own result on a random graph.

@@ -41,7 +41,7 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
     Sparse x is converted to dense, because propagation fills it up; 16-bit x is propagated in float32.
 
     The layer is one of PyG's ``MessagePassing`` layers so that ``torch_geometric.explain.Explainer`` finds it
-    and sets its edge masks, which become edge weights (:func:`plap.nn.edge_mask.masked_graph`). It does not
+    and sets its edge masks, which become edge weights (``plap.nn.edge_mask``). It does not
     use their ``propagate`` and ``message``.
 
     Shapes: x [N, in] or [R, N, in]; ``edge_index`` [2, E], ``EdgeIndex``, a sparse [N, N] matrix or a

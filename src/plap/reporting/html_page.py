@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from plap.reporting.fit_content import FitReport
 from plap.reporting.next_steps import next_steps
@@ -31,8 +33,20 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"percent": percent, "number": number, "count": count, "shown": shown}
+    environment.filters["commands"] = with_commands
     environment.globals["page_colours"] = PAGE_COLOURS
     return environment
+
+
+def with_commands(sentence: str) -> Markup:
+    """The sentence with what is quoted in it and can be typed, commands and flags, as code.
+
+    Examples
+    --------
+    >>> with_commands("“plap report OUT” shows it again; it is called “p < 2”.")
+    Markup('<code>plap report OUT</code> shows it again; it is called “p &lt; 2”.')
+    """
+    return Markup(re.sub("“((?:plap |--)[^”]*)”", r"<code>\1</code>", str(escape(sentence))))
 
 
 def fit_page(

@@ -30,7 +30,7 @@ PAGE_COLOURS = {
     "on-blue": ("#ffffff", "#0b1216"),
     "mark": ("#e8f2f8", "#17303f"),
     "above": ("#d6e9f5", "#12344a"),
-    "above-sign": (BLUE, "#7cc7f0"),
+    "above-sign": ("#00629b", "#7cc7f0"),
     "below": ("#fbe3cf", "#4a2c0a"),
     "below-sign": ("#a84900", "#f0b04d"),
 }

@@ -131,8 +131,9 @@ def tune(
         As for :func:`plap.training.train_runs`.
     time_limit : number of seconds, or text such as "10m", optional
         The search is made as wide as fits into three quarters of it, by what an epoch turns out to cost, and
-        ends then. Where less than a whole search fits, a few candidates are tried for some epochs, and the
-        best of them is trained for the rest of the time. Results then depend on the speed of the machine.
+        ends then. Where less than a whole search fits, a few candidates of the first space are tried for some
+        epochs, and the best of them is trained for the rest of the time. Results then depend on the speed of
+        the machine.
 
     Returns
     -------
@@ -173,6 +174,7 @@ def tune(
         hurried = affordable < min(_LEAST, epochs)
         deadline = deadline if hurried else deadline.part(_OF_TIME)
         affordable = affordable if hurried else int(_OF_TIME * affordable)
+        spaces = spaces[:1] if hurried else spaces
         epochs = affordable if budget == "auto" else min(epochs, affordable)
         if best_run.interrupted:
             return TuneResult(first, (_trial(best_run, 0),), best_run, interrupted=True)
@@ -207,12 +209,16 @@ def _probe(
     graph: Graph,
     x: Features,
 ) -> tuple[RunResult, int]:
-    """A first model, and how many epochs of a run fit into the time that is left."""
+    """A first model, and how many epochs of a run fit into the time that is left.
+
+    Everything is trained twice, and the second time counts: nothing is left to load or compile then.
+    """
     (result,) = train([first.with_values(max_epochs=_PROBE)], deadline)
-    again = train([first.with_values(max_epochs=_PROBE)], deadline)  # nothing left to load or compile
+    again = train([first.with_values(max_epochs=_PROBE)], deadline)
     cost = again[0].seconds / max(1, again[0].epochs)
     if cost < _CHEAP and not deadline.passed:
         several = [c.with_values(max_epochs=_PROBE) for c in _draw(spaces, 16, first.seed, graph, x)]
+        train(several, deadline)
         begin = time.perf_counter()
         results = train(several, deadline)
         cost = (time.perf_counter() - begin) / max(1, sum(result.epochs for result in results))
