@@ -222,6 +222,22 @@ def test_recomputing_changes_no_bit_and_memory_is_what_was_said() -> None:
         assert taken <= TRITON.bytes_needed(shape, every)
 
 
+def test_the_least_budget_is_kept_and_one_byte_less_is_refused() -> None:
+    problem = Problem(problems.path(3), problems.features(3, 2))
+
+    def slopes(budget: int | None) -> list[Tensor]:
+        x = problem.x.clone().requires_grad_()
+        result = plap.propagate(x, problem.graph, 1.5, 0.1, 4, backend="triton", memory_budget=budget)
+        return [result.detach(), *torch.autograd.grad(result.square().sum(), x)]
+
+    need = plap.memory_needed(3, 4, 2, 4, dtype=torch.float64, backend="triton")
+    assert need.least < need.usual
+    for result, expected in zip(slopes(need.least), slopes(None), strict=True):
+        assert result.equal(expected)
+    with pytest.raises(plap.InputError, match="memory_budget is too small: 4 steps on 3 nodes"):
+        slopes(need.least - 1)
+
+
 def test_is_a_proper_operator() -> None:
     graph = problems.path(3)
     x = problems.features(3, 2)[None].requires_grad_()
@@ -242,9 +258,15 @@ def test_compiles_as_one_graph_and_exports() -> None:
             return plap.propagate(x.relu(), graph, 1.5, 0.1, 1, backend="triton")
 
     model = Model()
+    x.requires_grad_()
     expected = plap.propagate(x.relu(), graph, 1.5, 0.1, 1, backend="dense")
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(x), expected)
+    result = compiled(x)
+    torch.testing.assert_close(result, expected)
+    slopes = (torch.autograd.grad(value.square().sum(), x)[0] for value in (result, expected))
+    torch.testing.assert_close(*slopes)
+    x = x.detach()
+    expected = expected.detach()
     torch.testing.assert_close(torch.export.export(model, (x,)).module()(x), expected)
 
 
