@@ -59,7 +59,7 @@ def predict(
     only_new: Annotated[
         bool, typer.Option("--only-new", help="Only nodes that the model was not fitted on.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
     """Label the nodes of a graph with a model that plap fit found; prints CSV if no file is named."""

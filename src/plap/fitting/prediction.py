@@ -39,7 +39,7 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
     model : SavedModel
         What :func:`plap.fitting.artifacts.load_model` gave; its features are compared with those of ``data``.
     data : GraphData
-    device : {"auto", "cpu", "cuda", "cuda:N"}
+    device : {"auto", "cpu", "cuda", "cuda:N", "mps"}
     """
     data = as_fitted(model, data)
     config = RunConfig.from_dict(dict(model.config))

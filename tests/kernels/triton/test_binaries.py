@@ -54,10 +54,9 @@ def test_everything_compiles_without_spills(kernel: str, target: str) -> None:
     asks = {"forward", "backward", "weight"}
     penalties = (Power(1.5), MCP(1.0), SCAD(1.0), Huber(1.0), Welsch(1.0), Geman(1.0), Cauchy(1.0))
     for dtype in (torch.float32, torch.float64):
-        for channels in (1, 16, 64, 100, 128):
+        for channels in (1, 16, 64, 99, 128):
             for penalty in penalties if kernel in asks and channels in (16, 128) else penalties[:1]:
-                for aligned in (True, False):
-                    check(kernel, target, penalty, channels, dtype, aligned=aligned)
+                check(kernel, target, penalty, channels, dtype, aligned=channels % 4 == 0)
 
 
 @pytest.mark.long

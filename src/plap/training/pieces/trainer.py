@@ -49,7 +49,7 @@ def train_in_pieces(
     pieces : Pieces
     config : RunConfig
     device : str or torch.device
-        "auto", "cpu", "cuda" or "cuda:N"; ignored if ``ranks`` is given, which has a device.
+        "auto", "cpu", "cuda", "cuda:N" or "mps"; ignored if ``ranks`` is given, which has a device.
     ranks : Ranks, optional
         From :func:`join_ranks`; every process calls this function with equal arguments.
     evaluation : {"auto", "halos", "whole"}
