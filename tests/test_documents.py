@@ -182,7 +182,7 @@ def test_the_robustness_table_of_the_readme_is_that_of_its_page() -> None:
     settings = {"pGNN MCP": "pGNN MCP, γ = 10, μ = 0.05", "MLP": None, "GCN": "GCN"}
     assert set(shown) == {"MLP", "GCN", "pGNN p = 1", "pGNN p = 1.5", "pGNN MCP"}
     for model, found in shown.items():
-        expected = before[model][0], before[model][-1]
+        expected: tuple[float, ...] = before[model][0], before[model][-1]
         attacked = settings.get(model, f"{model}, μ = 0.1")
         if attacked is not None:
             expected += after[attacked][0], after[attacked][-1]

@@ -75,7 +75,8 @@ class _DifferentiableProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, matrix: Tensor) -> Tensor:
         ctx.save_for_backward(features, matrix)
-        return torch.sparse.mm(features, matrix)
+        product: Tensor = torch.sparse.mm(features, matrix)
+        return product
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor]:
