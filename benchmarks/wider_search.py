@@ -30,6 +30,8 @@ from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
 from plap.reporting.figures.setting import ALL, HOMOPHILIC
 
+Budget = int | Literal["auto"]
+
 SEARCHES: dict[str, dict[str, str]] = {"powers": {"penalty": "power"}, "wider": {}}
 """What each search keeps fixed."""
 
@@ -37,18 +39,12 @@ ALLOWED = -0.5
 """Points of accuracy that the wider search may lose."""
 
 
-def run_pair(data: GraphData, seed: int, budget: int | Literal["auto"], members: int) -> dict[str, Any]:
+def run_pair(data: GraphData, seed: int, budget: Budget, members: int) -> dict[str, Any]:
     """Both searches on the split of this seed: test accuracy in per cent, and what validation chose."""
     parts = split(data, preset="sparse" if data.name in HOMOPHILIC else "dense", seed=seed)
     row: dict[str, Any] = {"dataset": data.name, "seed": seed, "budget": budget, "members": members}
     for name, fixed in SEARCHES.items():
-        settings = FitSettings(
-            fixed=fixed,
-            models=(MODEL,),
-            budget=budget,
-            seeds=members,
-            seed=seed,
-        )
+        settings = FitSettings(fixed=fixed, models=(MODEL,), budget=budget, seeds=members, seed=seed)
         begin = time.process_time()
         found = fit_model(data.graph, data.x, data.y, parts, settings, task=data.task)
         right = found.ensemble.predictions[parts.test] == data.y[parts.test]
@@ -94,7 +90,7 @@ def main() -> None:
     parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
     parser.add_argument("--json-out", type=Path)
     options = parser.parse_args()
-    budget = options.budget if options.budget == "auto" else int(options.budget)
+    budget: Budget = "auto" if options.budget == "auto" else int(options.budget)
     out: Path | None = options.json_out
     rows: list[dict[str, Any]] = json.loads(out.read_text())["rows"] if out and out.exists() else []
     keys = ("dataset", "seed", "budget", "members")

@@ -119,7 +119,7 @@ def test_commands_exist(page: Path) -> None:
 def test_code_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python of a page, from its first block to its last, with less training than it says."""
     monkeypatch.chdir(tmp_path)
-    quick: dict[str, Any] = {"seeds": 1, "max_epochs": 3}
+    quick = {"seeds": 1, "max_epochs": 3}
     monkeypatch.setattr(plap, "fit", partial(plap.fit, search=False, **quick), raising=False)
     for name in ("PGNNClassifier", "PGNNRegressor"):
         estimator = type(name, (getattr(plap, name),), {"__init__": _with(getattr(plap, name), quick)})
@@ -182,7 +182,7 @@ def test_the_robustness_table_of_the_readme_is_that_of_its_page() -> None:
     settings = {"pGNN MCP": "pGNN MCP, γ = 10, μ = 0.05", "MLP": None, "GCN": "GCN"}
     assert set(shown) == {"MLP", "GCN", "pGNN p = 1", "pGNN p = 1.5", "pGNN MCP"}
     for model, found in shown.items():
-        expected: tuple[float, ...] = (before[model][0], before[model][-1])
+        expected: tuple[float, ...] = before[model][0], before[model][-1]
         attacked = settings.get(model, f"{model}, μ = 0.1")
         if attacked is not None:
             expected += after[attacked][0], after[attacked][-1]
