@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plap.data.benchmarks.loading import load
+from plap.data.benchmarks.registry import UnknownBenchmarkError
 from plap.data.dataset import GraphData
 from plap.data.tables.collections import is_collection, load_collection
 from plap.data.tables.in_memory import read_tables
@@ -76,4 +77,7 @@ def open_graph(
         )
     if path.parent != Path():
         raise InputError(f"{graph}: there is no such file or folder")
-    return load(graph, root)
+    try:
+        return load(graph, root)
+    except UnknownBenchmarkError as error:
+        raise InputError(f"there is no file, folder or benchmark named {graph!r}: {error.hint}") from None

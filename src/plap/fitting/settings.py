@@ -115,7 +115,8 @@ class FitSettings:
         """What to say of a fit that the clock ended."""
         if self.time_limit == "auto":
             return (
-                f"Training ended after {_USUAL_LIMIT / 60:.0f} minutes, the usual limit; --time sets another."
+                f"Training was cut short to end within {_USUAL_LIMIT / 60:.0f} minutes, the usual limit; "
+                "--time sets another."
             )
         return f"Training ended at the time limit ({self.time_limit}); more time would allow a wider search."
 

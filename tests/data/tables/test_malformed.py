@@ -242,7 +242,7 @@ PLACE_CASES = [
     Case("the folder has no edges.csv", {"nodes.csv": NODES.encode()}),
     Case("the folder has no edges.csv", {"Edges.txt": EDGES.encode()}),
     Case("notes.txt: a graph is a folder, an .npz", {"notes.txt": b"hello"}, "notes.txt"),
-    Case("there is no benchmark named", graph="coraa"),
+    Case("there is no file, folder or benchmark named 'coraa': did you mean cora", graph="coraa"),
     Case("edges.csv: this is not a file", {"edges.csv/inner": b"x"}),
     Case("g.npz: ", {"g.npz/edges.npy": b"x"}, "g.npz"),
     Case("csbm", graph="csbm:phi=7"),

@@ -268,6 +268,14 @@ _ROWS = (
 BENCHMARKS: dict[str, Benchmark] = {row.name: row for row in _ROWS}
 
 
+class UnknownBenchmarkError(InputError):
+    """Nothing in the registry has this name."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        super().__init__(f"there is no benchmark named {name!r}: {hint}")
+        self.hint = hint
+
+
 def find(name: str) -> Benchmark:
     """Return the registry's row of that name, upper or lower case, with ``_`` for ``-`` if need be.
 
@@ -284,8 +292,8 @@ def find(name: str) -> Benchmark:
         return _at_rate(BENCHMARKS[key], asked) if asked.parameters else BENCHMARKS[key]
     key = str(asked.with_base(key))
     close = difflib.get_close_matches(key, [*BENCHMARKS, "csbm"], n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else "`plap data list` shows all of them"
-    raise InputError(f"there is no benchmark named {name!r}: {hint}")
+    hint = f"did you mean {' or '.join(close)}?" if close else "`plap data list` shows the benchmarks"
+    raise UnknownBenchmarkError(name, hint)
 
 
 def _at_rate(benchmark: Benchmark, asked: DatasetName) -> Benchmark:
