@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plap.data.benchmarks.loading import load
+from plap.data.benchmarks.registry import UnknownBenchmarkError
 from plap.data.dataset import GraphData
 from plap.data.tables.collections import is_collection, load_collection
 from plap.data.tables.in_memory import read_tables
@@ -74,6 +75,11 @@ def open_graph(
         raise InputError(
             f"{graph}: a graph is a folder, an .npz, or a table that ends in {', '.join(SUFFIXES)}"
         )
-    if path.parent != Path():
+    if path.parent != Path() or graph.startswith(".") or graph.endswith(("/", os.sep)):
         raise InputError(f"{graph}: there is no such file or folder")
-    return load(graph, root)
+    if tables := options and options.naming_columns:
+        raise InputError(f"{graph} is no table, so {tables} does not apply to it")
+    try:
+        return load(graph, root)
+    except UnknownBenchmarkError as error:
+        raise InputError(f"{graph}: there is no such file or folder, and {error}") from None

@@ -268,6 +268,10 @@ _ROWS = (
 BENCHMARKS: dict[str, Benchmark] = {row.name: row for row in _ROWS}
 
 
+class UnknownBenchmarkError(InputError):
+    """No benchmark has this name."""
+
+
 def find(name: str) -> Benchmark:
     """Return the registry's row of that name, upper or lower case, with ``_`` for ``-`` if need be.
 
@@ -285,7 +289,7 @@ def find(name: str) -> Benchmark:
     key = str(asked.with_base(key))
     close = difflib.get_close_matches(key, [*BENCHMARKS, "csbm"], n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else "`plap data list` shows all of them"
-    raise InputError(f"there is no benchmark named {name!r}: {hint}")
+    raise UnknownBenchmarkError(f"there is no benchmark named {name!r}: {hint}")
 
 
 def _at_rate(benchmark: Benchmark, asked: DatasetName) -> Benchmark:
