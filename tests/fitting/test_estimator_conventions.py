@@ -21,7 +21,7 @@ from rare_graph import number_graph, rare_graph
 
 PATH = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)])
 LABELS = ["a", "a", None, "b", "b", "b"]
-QUICK = {"p": 1.2, "tune": None, "seeds": 1, "max_epochs": 2, "validation": 0.5}
+QUICK: dict[str, Any] = {"p": 1.2, "tune": None, "seeds": 1, "max_epochs": 2, "validation": 0.5}
 
 
 def pgnn(**changes: Any) -> plap.PGNNClassifier:
