@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from plap.experiments.reproduction import reproduce
     from plap.fitting import FitResult, fit
     from plap.fitting.estimator import PGNNClassifier
+    from plap.fitting.on_graph import OnGraph
     from plap.fitting.regressor import PGNNRegressor
     from plap.label_propagation import PLaplacianLabelPropagation
 
@@ -28,6 +29,7 @@ __all__ = [
     "GraphInfo",
     "InputError",
     "MemoryNeeded",
+    "OnGraph",
     "PGNNClassifier",
     "PGNNRegressor",
     "PLaplacianLabelPropagation",
@@ -59,6 +61,7 @@ __all__ = [
 _LAZY = {
     **dict.fromkeys(("insight", "models", "nn", "parts", "spectral", "training"), ""),
     "FitResult": "plap.fitting",
+    "OnGraph": "plap.fitting.on_graph",
     "PGNNClassifier": "plap.fitting.estimator",
     "PGNNRegressor": "plap.fitting.regressor",
     "PLaplacianLabelPropagation": "plap.label_propagation",

@@ -62,7 +62,7 @@ class PLaplacianLabelPropagation(ClassifierMixin, BaseEstimator):  # type: ignor
         self.max_iter = max_iter
 
     def fit(self, graph: Graph, y: Any) -> PLaplacianLabelPropagation:
-        """Spread ``y``, one label per node; unknown is None, NaN or −1."""
+        """Spread ``y``, one label per node; unknown is None, NaN or −1 (labels −1 and 1: two classes)."""
         check_graph(graph)
         classes, codes = encode(y)
         if codes.size != graph.num_nodes:

@@ -29,6 +29,10 @@ NAN = math.nan
         ([np.int64(4), np.float64(NAN), 2], [2, 4], [1, -1, 0]),
         (("é", "z", "é"), ["z", "é"], [1, 0, 1]),
         ([2**40, -5, -1], [-5, 2**40], [1, 0, -1]),
+        ([1, -1, 1, None], [-1, 1], [1, 0, 1, -1]),
+        (np.array([1.0, -1.0, NAN]), [-1, 1], [1, 0, -1]),
+        (torch.tensor([-1, 1]), [-1, 1], [0, 1]),
+        ([True, None, -1], [True], [0, -1, -1]),
     ],
 )
 def test_encode(y: Any, classes: list[Any], codes: list[int]) -> None:
@@ -56,6 +60,15 @@ def test_encode(y: Any, classes: list[Any], codes: list[int]) -> None:
 def test_refuses(y: Any, word: str) -> None:
     with pytest.raises(InputError, match=word):
         encode(y)
+
+
+def test_another_mark_of_unknown() -> None:
+    classes, codes = encode(["a", "?", "b", None], unknown="?")
+    assert (classes.tolist(), codes.tolist()) == (["a", "b"], [0, -1, 1, -1])
+    assert codes_of(["?", "b"], classes, unknown="?").tolist() == [-1, 1]
+    classes, codes = encode(np.array([-1, 9, 1]), unknown=9)
+    assert (classes.tolist(), codes.tolist()) == ([-1, 1], [0, -1, 1])
+    assert codes_of([-1, 9, None], classes, unknown=9).tolist() == [0, -1, -1]
 
 
 def test_codes_of_refuses_what_is_no_class() -> None:

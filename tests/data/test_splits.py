@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from plap.data import FixedSplits, GraphData, Split, split
+from plap.data import FixedSplits, GraphData, Split, folds, split
 from plap.data.splits import PRESETS, apportion
 from plap.errors import InputError
 from plap.graph import Graph
@@ -255,3 +255,23 @@ def test_numbers_are_shared_out_from_small_to_large() -> None:
         assert float(y[mask].mean()) == pytest.approx(99.5, abs=8)
     with pytest.raises(InputError, match="a random split needs one class a node"):
         split(y, "paper")
+
+
+@given(y=labelled(), count=st.integers(2, 6), seed=st.integers(0, 9))
+def test_folds_hold_every_labelled_node_out_once(y: Tensor, count: int, seed: int) -> None:
+    found = folds(y, count, seed=seed)
+    known = (y >= 0).nonzero().squeeze(1).numpy()
+    np.testing.assert_array_equal(np.sort(np.concatenate([held_out for _, held_out in found])), known)
+    for train, held_out in found:
+        np.testing.assert_array_equal(np.sort(np.concatenate([train, held_out])), known)
+        sizes = np.bincount(y[held_out].numpy(), minlength=int(y.max()) + 1)
+        quotas = np.bincount(y[known].numpy()) / count
+        assert (np.abs(sizes - quotas) < 1).all()
+
+
+def test_folds_of_numbers_and_of_too_few() -> None:
+    numbers = np.array([*np.linspace(0, 1, 40), np.nan])
+    means = [numbers[held_out].mean() for _, held_out in folds(numbers, 4)]
+    assert max(means) - min(means) < 0.2
+    with pytest.raises(InputError, match="5 folds of 3 labelled nodes"):
+        folds(["a", "b", None, "a"], 5)

@@ -76,6 +76,23 @@ def fit(
 
 
 @bench_app.command()
+def tables(
+    share: Annotated[
+        float,
+        typer.Option(min=0.001, max=1.0, help="Size of the tables: this share of a million nodes."),
+    ] = 1.0,
+    named_share: Annotated[
+        float,
+        typer.Option(min=0.0, max=1.0, help="Also read this share of 100 million edges with text ids."),
+    ] = 0.0,
+    json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
+) -> None:
+    """A fit on Parquet tables of a million nodes, phase by phase: seconds and memory around training."""
+    _measure("tables", json_out, as_json, share=share, named_share=named_share)
+
+
+@bench_app.command()
 def ddp_scaling(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,

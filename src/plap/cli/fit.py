@@ -59,12 +59,16 @@ def fit(
     split: Annotated[
         str | None,
         typer.Option(
-            help="stratified, chien, paper, public; graphs, for a folder of graph folders; or the column of "
-            "the nodes that says train, val and test."
+            help="How to split the labelled nodes: stratified, chien, paper or public; graphs (a folder of "
+            "graph folders); or the column of the node table that says train, val or test."
         ),
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="dense (60/20/20) or sparse (2.5/2.5/95).")] = None,
-    index: Annotated[int, typer.Option(help="Number of the public split, counted from 0.")] = 0,
+    preset: Annotated[
+        str | None, typer.Option(help="Shares of the split: dense (60/20/20) or sparse (2.5/2.5/95).")
+    ] = None,
+    index: Annotated[
+        int, typer.Option(help="Which of several public splits or masks to use, counted from 0.")
+    ] = 0,
     node_id: IdOption = None,
     label: LabelOption = None,
     source: SourceOption = None,
@@ -77,43 +81,43 @@ def fit(
     task: TaskOption = None,
     on_bad_rows: BadRowsOption = "error",
     seed: Annotated[int, typer.Option(help="Random seed for the split, the search and training.")] = 0,
-    p: Annotated[float | None, typer.Option(help="Keep p at this value.")] = None,
+    p: Annotated[float | None, typer.Option(help="Fix the exponent p instead of searching for it.")] = None,
     penalty: Annotated[
         str,
         typer.Option(
-            help="How edges are weighed by their length: power, mcp, scad, huber, welsch, geman or cauchy; "
-            "auto: validation chooses among power, mcp and huber."
+            help="How edges are weighted by their length: power, mcp, scad, huber, welsch, geman or cauchy; "
+            "auto lets validation choose among power, mcp and huber."
         ),
     ] = "auto",
     gamma: Annotated[
         float | None,
         typer.Option(
-            help="Keep γ at this value, in units of the median edge norm of the features; every penalty but "
-            "the power has one."
+            help="Fix γ, the parameter of every penalty but the power, in units of the median edge norm of "
+            "the features."
         ),
     ] = None,
-    mu: Annotated[float | None, typer.Option(help="Keep μ at this value.")] = None,
-    steps: Annotated[int | None, typer.Option("--K", help="Keep K at this value.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Keep the learning rate at this value.")] = None,
-    dropout: Annotated[float | None, typer.Option(help="Keep the dropout at this value.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Keep the weight decay at this value.")] = None,
-    hidden: Annotated[int, typer.Option(help="Hidden units.")] = 16,
-    tune: Annotated[bool, typer.Option(help="Search for the values that are not given.")] = True,
+    mu: Annotated[float | None, typer.Option(help="Fix μ, the weight of a node's own features.")] = None,
+    steps: Annotated[int | None, typer.Option("--K", help="Fix K, the number of propagation steps.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Fix the learning rate.")] = None,
+    dropout: Annotated[float | None, typer.Option(help="Fix the dropout rate.")] = None,
+    weight_decay: Annotated[float | None, typer.Option(help="Fix the weight decay.")] = None,
+    hidden: Annotated[int, typer.Option(help="Number of hidden units.")] = 16,
+    tune: Annotated[bool, typer.Option(help="Search for the hyperparameters that are not fixed.")] = True,
     models: Annotated[
         str,
         typer.Option(
-            help="Models that the search may choose from, such as pgnn,deep-pgnn; auto: pgnn, and deep-pgnn "
-            "where linked nodes tend to differ."
+            help="Models that the search may choose from, separated by commas; auto is pgnn, and deep-pgnn "
+            "as well where linked nodes tend to differ."
         ),
     ] = "auto",
     budget: Annotated[
-        int | None, typer.Option(help="Epochs that the search may spend over all runs.")
+        int | None, typer.Option(help="Number of epochs that the search may spend in total.")
     ] = None,
     time_limit: Annotated[
         str,
         typer.Option(
             "--time",
-            help="Time for search and training, such as 60s or 10m; none; or auto: 8m at most.",
+            help="Time limit for search and training, such as 60s or 10m; none for no limit; auto is 8m.",
         ),
     ] = "auto",
     seeds: Annotated[
@@ -125,38 +129,46 @@ def fit(
         int, typer.Option(help="Stop a run after this many epochs without improvement.")
     ] = 200,
     stop_by: Annotated[
-        str, typer.Option(help="Stop by accuracy or by loss on the validation nodes.")
+        str,
+        typer.Option(help="What early stopping watches on validation nodes: accuracy (the metric) or loss."),
     ] = "accuracy",
     stopping: Annotated[
         str,
         typer.Option(
-            help="What patience counts from: progress (a better score or a lower loss), best (the best "
-            "epoch), or published (as in the paper's code: no early stopping)."
+            help="When patience starts anew: progress (a better score or a lower loss), best (a better "
+            "score), or published (as in the paper's code: no early stopping)."
         ),
     ] = "progress",
     metric: Annotated[
         str | None,
-        typer.Option(help="What the search, early stopping and the headline go by, such as roc_auc or mae."),
+        typer.Option(
+            help="Metric for the search, early stopping and the headline: accuracy, balanced_accuracy, "
+            "macro_f1, roc_auc, average_precision, log_loss, r2, mae or rmse (default: follows the data)."
+        ),
     ] = None,
     class_weight: Annotated[
-        str, typer.Option(help="balanced: all classes count the same in the training loss; none; or auto.")
+        str,
+        typer.Option(
+            help="Weights of the classes in the training loss: balanced (all count the same), none, or auto "
+            "(balanced where classes are imbalanced)."
+        ),
     ] = "auto",
     conformal: Annotated[
-        float | None, typer.Option(help="Add prediction sets (or intervals) of this coverage, such as 0.9.")
+        float | None, typer.Option(help="Add prediction sets or intervals with this coverage, such as 0.9.")
     ] = None,
     memory_budget: Annotated[
-        float | None, typer.Option(help="Memory for training beyond the data, in GiB.")
+        float | None, typer.Option(help="Memory that training may use beyond the data, in GiB.")
     ] = None,
-    parts: Annotated[int | None, typer.Option(help="Train in parts: the number of METIS parts.")] = None,
+    parts: Annotated[int | None, typer.Option(help="Train in this many METIS parts.")] = None,
     parts_per_batch: Annotated[int | None, typer.Option(help="Parts per batch.")] = None,
     graphs_per_batch: Annotated[
-        int | None, typer.Option(help="Train on a folder of graph folders: graphs per batch.")
+        int | None, typer.Option(help="Graphs per batch, for a folder of graph folders.")
     ] = None,
     pieces_per_step: Annotated[
         int | None, typer.Option(help="Batches per optimiser step (default: one per process).")
     ] = None,
     evaluation: Annotated[
-        str, typer.Option(help="Evaluate on halos, on the whole graph, or auto (training in parts only).")
+        str, typer.Option(help="Where to evaluate: halos, whole or auto (training in parts only).")
     ] = "auto",
     device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     checkpoint_every: Annotated[
@@ -165,7 +177,9 @@ def fit(
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume from the checkpoints (training in parts only).")
     ] = False,
-    log: Annotated[Path | None, typer.Option(help="Append progress and the finding to this file.")] = None,
+    log: Annotated[
+        Path | None, typer.Option(help="Append progress and the result in words to this file.")
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:

@@ -39,8 +39,8 @@ def inspect(
         str,
         typer.Argument(
             metavar="GRAPH|OUT",
-            help="A graph: a folder with edges and nodes, an .npz, a file of edges, a benchmark. "
-            "Or a folder that plap fit wrote.",
+            help="A graph (a folder with tables of edges and nodes, an .npz file, a table of edges, or a "
+            "benchmark), or a folder that plap fit wrote.",
         ),
     ],
     nodes: NodesOption = None,
@@ -57,22 +57,24 @@ def inspect(
     task: TaskOption = None,
     on_bad_rows: BadRowsOption = "error",
     as_json: JsonOption = False,
-    png: Annotated[Path | None, typer.Option(help="Draw the distributions into this file.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Draw the distributions into this PNG file.")] = None,
     of: Annotated[
         str | None,
-        typer.Option("--graph", help="With OUT: the graph, if it cannot be found by its name alone."),
+        typer.Option("--graph", help="With OUT: the graph, where its name alone does not lead to it."),
     ] = None,
     edges_out: Annotated[
-        Path | None, typer.Option(help="With OUT: file for the edges, least trusted first, .csv or .parquet.")
+        Path | None,
+        typer.Option(help="With OUT: file for the edges, least trusted first (.csv or .parquet)."),
     ] = None,
     nodes_out: Annotated[
-        Path | None, typer.Option(help="With OUT: file for what the neighbours do to each node.")
+        Path | None,
+        typer.Option(help="With OUT: file for how neighbours change each prediction (.csv or .parquet)."),
     ] = None,
     node: Annotated[
-        str | None, typer.Option(help="With OUT: say how the prediction for the node of this id came about.")
+        str | None, typer.Option(help="With OUT: explain the prediction for the node with this id.")
     ] = None,
 ) -> None:
-    """Describe a graph and say whether its edges can help; or what a fitted model learned about them."""
+    """Describe a graph and say whether its edges can help, or describe what a fitted model learned."""
     if png is not None:
         check_writable(png, "--png")
     if is_model(Path(graph)) and node is not None:

@@ -47,7 +47,7 @@ def predict(
     nodes: NodesOption = None,
     root: RootOption = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="File for the predictions, .csv or .parquet.")
+        Path | None, typer.Option("--out", "-o", help="File for the predictions (.csv or .parquet).")
     ] = None,
     node_id: IdOption = None,
     label: LabelOption = None,
@@ -57,12 +57,12 @@ def predict(
     unknown: UnknownOption = None,
     on_bad_rows: BadRowsOption = "error",
     only_new: Annotated[
-        bool, typer.Option("--only-new", help="Only nodes that the model was not fitted on.")
+        bool, typer.Option("--only-new", help="Write only nodes that the model was not fitted on.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
+    device: Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON.")] = False,
 ) -> None:
-    """Label the nodes of a graph with a model that plap fit found; prints CSV if no file is named."""
+    """Predict the labels of a graph's nodes with a fitted model; prints CSV unless --out names a file."""
     if out is not None:
         _check_suffix(out)
         check_writable(out, "--out")

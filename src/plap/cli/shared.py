@@ -15,41 +15,58 @@ GraphArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAPH",
-        help="A folder with edges and nodes (.csv, .tsv, .parquet), an .npz, an edge file or a benchmark.",
+        help="A folder with tables of edges and nodes (.csv, .tsv or .parquet), an .npz file, a table of "
+        "edges, or the name of a benchmark.",
     ),
 ]
-NodesOption = Annotated[Path | None, typer.Option(help="Table of nodes, if GRAPH is a table of edges.")]
+NodesOption = Annotated[Path | None, typer.Option(help="Table of nodes, where GRAPH is a table of edges.")]
 RootOption = Annotated[
-    Path | None, typer.Option(help="Data folder to look in before $PLAP_DATA and the user's cache.")
+    Path | None, typer.Option(help="Folder to search for benchmarks before $PLAP_DATA and the cache.")
 ]
 OutOption = Annotated[
-    Path, typer.Option("--out", "-o", help="Folder for the results; an earlier result is replaced.")
+    Path, typer.Option("--out", "-o", help="Folder for the result; an earlier result in it is replaced.")
 ]
-IdOption = Annotated[str | None, typer.Option("--id", help="Column of the nodes' ids.")]
-LabelOption = Annotated[str | None, typer.Option(help="Column of the labels.")]
-SourceOption = Annotated[str | None, typer.Option(help="Column of the edges' first ends.")]
-TargetOption = Annotated[str | None, typer.Option(help="Column of the edges' second ends.")]
-WeightOption = Annotated[str | None, typer.Option(help="Column of the edges' weights.")]
+IdOption = Annotated[
+    str | None, typer.Option("--id", help="Column with the ids of the nodes (default: id, node or node_id).")
+]
+LabelOption = Annotated[
+    str | None, typer.Option(help="Column with the labels (default: label or class, or else target).")
+]
+SourceOption = Annotated[
+    str | None, typer.Option(help="Column with the source of each edge (default: source, src or from).")
+]
+TargetOption = Annotated[
+    str | None, typer.Option(help="Column with the target of each edge (default: target, dst or to).")
+]
+WeightOption = Annotated[
+    str | None, typer.Option(help="Column with the weight of each edge (default: weight or w).")
+]
 IgnoreOption = Annotated[
-    list[str] | None, typer.Option(help="Column of the nodes that is not used; may be given several times.")
+    list[str] | None, typer.Option(help="Column of the node table to leave out; may be given several times.")
 ]
 CategoricalOption = Annotated[
     list[str] | None,
     typer.Option(help="Column whose numbers are codes of categories; may be given several times."),
 ]
-RawOption = Annotated[bool, typer.Option("--raw-features", help="Take numeric columns as they are.")]
+RawOption = Annotated[
+    bool, typer.Option("--raw-features", help="Use numeric columns as they are, and no others.")
+]
 UnknownOption = Annotated[
-    str | None, typer.Option(help="Mark of an unknown label, besides an empty cell and -1.")
+    str | None, typer.Option(help="What marks an unknown label, besides an empty cell and -1.")
 ]
 TaskOption = Annotated[
     str | None,
-    typer.Option(help="Whether labels are classes or numbers (default: whichever they look like)."),
+    typer.Option(help="Read labels as classes or as numbers (default: whichever they look like)."),
 ]
 BadRowsOption = Annotated[
-    str, typer.Option(help="error: refuse a row that cannot be used; drop: drop it and say how many.")
+    str,
+    typer.Option(
+        help="What to do about rows that cannot be used: error (refuse the table) or drop (leave them out "
+        "and report how many)."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Do not show progress.")]
 
 
 def check_writable(path: Path, flag: str) -> None:

@@ -7,7 +7,7 @@ from plap.data.benchmarks.loading import load
 from plap.data.dataset import FixedSplits, GraphData, Provenance
 from plap.data.measures import homophily
 from plap.data.metrics import METRICS, Metric
-from plap.data.splits import Split, split
+from plap.data.splits import Split, folds, split
 from plap.data.synthetic import PerturbedGraph, csbm, perturb_edges
 from plap.data.tasks import TASKS, Task
 
@@ -25,6 +25,7 @@ __all__ = [
     "Split",
     "Task",
     "csbm",
+    "folds",
     "homophily",
     "load",
     "load_folder",

@@ -18,16 +18,18 @@ _MISSING_TYPES = ("NAType", "NaTType")
 """How pandas calls its missing values; pandas need not be installed."""
 
 
-def encode(y: Any) -> tuple[Classes, Codes]:
+def encode(y: Any, unknown: Any = None) -> tuple[Classes, Codes]:
     """Number the classes 0, 1, … in ascending order.
 
-    Unknown is None, NaN or −1. Whole numbers stay integers even where NaN made floats of them; strings,
-    booleans and integers may not be mixed.
+    Unknown is None, NaN or −1; labels of exactly −1 and 1 are two classes. Whole numbers stay integers even
+    where NaN made floats of them; strings, booleans and integers may not be mixed.
 
     Parameters
     ----------
     y : sequence, array or tensor, shape [N]
         Strings, integers, booleans or whole floats.
+    unknown : str or number, optional
+        Another mark of an unknown label.
 
     Returns
     -------
@@ -42,9 +44,13 @@ def encode(y: Any) -> tuple[Classes, Codes]:
     (array(['cat', 'dog'], dtype='<U3'), array([ 0, -1,  1,  0]))
     >>> encode([7.0, float("nan"), 3.0])
     (array([3, 7]), array([ 1, -1,  0]))
+    >>> encode([-1, 1, 1])
+    (array([-1,  1]), array([0, 1, 1]))
     """
     labels = _array(y)
-    known = _known(labels)
+    known = _filled(labels, unknown)
+    if not is_signs(labels[known]):
+        known &= ~_is_minus_one(labels)
     if not known.any():
         raise InputError("y has no known label: all are None, NaN or -1")
     classes, numbers = np.unique(_plain(labels, known), return_inverse=True)
@@ -53,8 +59,10 @@ def encode(y: Any) -> tuple[Classes, Codes]:
     return classes, codes
 
 
-def codes_of(y: Any, classes: Classes) -> Codes:
+def codes_of(y: Any, classes: Classes, unknown: Any = None) -> Codes:
     """Positions of labels in given classes, −1 where unknown; a class that is not among them is refused.
+
+    The label −1 is unknown unless it is one of the classes.
 
     Examples
     --------
@@ -62,7 +70,9 @@ def codes_of(y: Any, classes: Classes) -> Codes:
     array([ 1, -1])
     """
     labels = _array(y)
-    known = _known(labels)
+    known = _filled(labels, unknown)
+    if -1 not in classes.tolist():
+        known &= ~_is_minus_one(labels)
     codes = np.full(labels.size, -1, dtype=np.int64)
     if not known.any():
         return codes
@@ -95,22 +105,45 @@ def _array(y: Any) -> NDArray[Any]:
     return labels
 
 
-def _known(labels: NDArray[Any]) -> NDArray[np.bool_]:
+def is_signs(labels: NDArray[Any]) -> bool:
+    """Whether labels are numbers, both −1 and 1 and nothing else: two classes rather than unknown and one.
+
+    Examples
+    --------
+    >>> is_signs(np.array([-1, 1, 1])), is_signs(np.array([-1, 0, 1]))
+    (True, False)
+    """
     if labels.dtype.kind == "O":
-        return np.fromiter((not _is_missing(value) for value in labels), dtype=np.bool_, count=labels.size)
-    if labels.dtype.kind == "f":
-        return np.asarray(~np.isnan(labels) & (labels != -1))
-    if labels.dtype.kind == "i":
-        return np.asarray(labels != -1)
-    return np.ones(labels.size, dtype=np.bool_)
+        return {_kind(value) for value in labels} == {"number"} and {float(v) for v in labels} == {-1.0, 1.0}
+    return labels.dtype.kind in "if" and set(np.unique(labels).tolist()) == {-1, 1}
+
+
+def _filled(labels: NDArray[Any], unknown: Any) -> NDArray[np.bool_]:
+    """Where there is a label, −1 among them: not None, NaN or the caller's own mark."""
+    filled: NDArray[np.bool_] = np.ones(labels.size, dtype=np.bool_)
+    if labels.dtype.kind == "O":
+        filled = ~np.fromiter(map(_is_missing, labels), dtype=np.bool_, count=labels.size)
+    elif labels.dtype.kind == "f":
+        filled = ~np.isnan(labels)
+    if unknown is not None:
+        marked = (isinstance(value, str) == isinstance(unknown, str) and value == unknown for value in labels)
+        filled &= ~np.fromiter(map(bool, marked), dtype=np.bool_, count=labels.size)
+    return filled
+
+
+def _is_minus_one(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    if labels.dtype.kind == "O":
+        numbers = (_kind(value) == "number" and value == -1 for value in labels)
+        return np.fromiter(map(bool, numbers), dtype=np.bool_, count=labels.size)
+    if labels.dtype.kind in "if":
+        return np.asarray(labels == -1)
+    return np.zeros(labels.size, dtype=np.bool_)
 
 
 def _is_missing(value: object) -> bool:
     if value is None or type(value).__name__ in _MISSING_TYPES:
         return True
-    if isinstance(value, str | bool | np.bool_):
-        return False
-    return bool(value != value or value == -1)  # noqa: PLR0124  (only NaN differs from itself)
+    return not isinstance(value, str) and bool(value != value)  # noqa: PLR0124  (only NaN differs from itself)
 
 
 def _plain(labels: NDArray[Any], known: NDArray[np.bool_]) -> NDArray[Any]:

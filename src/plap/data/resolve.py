@@ -75,8 +75,10 @@ def open_graph(
         raise InputError(
             f"{graph}: a graph is a folder, an .npz, or a table that ends in {', '.join(SUFFIXES)}"
         )
-    if path.parent != Path():
+    if path.parent != Path() or graph.startswith(".") or graph.endswith(("/", os.sep)):
         raise InputError(f"{graph}: there is no such file or folder")
+    if tables := options and options.naming_columns:
+        raise InputError(f"{graph} is no table, so {tables} does not apply to it")
     try:
         return load(graph, root)
     except UnknownBenchmarkError as error:

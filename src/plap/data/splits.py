@@ -6,12 +6,15 @@ import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.data.dataset import GraphData
+from plap.data.labels import encode
 from plap.data.sampling import check_seed, generator
 from plap.data.tasks import Task
 from plap.errors import InputError
@@ -260,6 +263,49 @@ def hold_out(y: Tensor, share: float, seed: int) -> HoldOut:
     if not val.any():
         raise InputError("there are too few labels to set one aside for validation")
     return HoldOut(torch.from_numpy(train), torch.from_numpy(val))
+
+
+def folds(y: Any, count: int = 5, *, seed: int = 0) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Share the labelled nodes out into ``count`` sets, each of which is held out once.
+
+    Every class has its share in each set, to within one node; numbers are shared out by ten groups from the
+    smallest to the largest. A node without a label is in no set.
+
+    Parameters
+    ----------
+    y : sequence, array or tensor, shape [N]
+        Labels as :class:`plap.PGNNClassifier` or, of floats, :class:`plap.PGNNRegressor` takes them.
+    count : int
+    seed : int
+
+    Returns
+    -------
+    list of (training nodes, held-out nodes)
+        Numbers of nodes, ascending; what scikit-learn takes as ``cv``.
+
+    Examples
+    --------
+    >>> [held_out.tolist() for _, held_out in folds([0, 0, 1, 1, None, 0, 1], 3)]
+    [[5, 6], [0, 3], [1, 2]]
+    """
+    values = y if isinstance(y, Tensor) else np.asarray(y)
+    if values.dtype in (torch.float32, torch.float64, np.float32, np.float64):
+        labels = torch.as_tensor(values)
+        strata = Task.of(labels).strata(labels).numpy()
+    else:
+        strata = encode(y)[1]
+    known = int((strata >= 0).sum())
+    if not 2 <= count <= known:
+        raise InputError(
+            f"{count} folds of {known} labelled nodes: there must be 2 at least, and a node each"
+        )
+    rng = generator(seed)
+    order = [rng.permutation(np.flatnonzero(strata == label)) for label in range(int(strata.max()) + 1)]
+    part = np.full(strata.size, -1)
+    part[np.concatenate(order)] = np.arange(known) % count
+    return [
+        (np.flatnonzero((part >= 0) & (part != fold)), np.flatnonzero(part == fold)) for fold in range(count)
+    ]
 
 
 def apportion(total: int, shares: Sequence[Fraction]) -> tuple[int, ...]:

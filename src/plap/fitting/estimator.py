@@ -8,26 +8,27 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
-import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from plap.data.columns import ColumnTransform
 from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
 from plap.data.splits import HoldOut, hold_out
+from plap.data.tables.in_memory import is_frame
 from plap.data.tasks import ClassWeight, Multiclass, Task
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_model
 from plap.fitting.decisions import settle
+from plap.fitting.estimator_input import apply_columns, as_features, fit_columns
 from plap.fitting.prediction import member_probabilities
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL, FitSettings
-from plap.graph import Graph, check_graph
+from plap.graph import Graph
 from plap.memory import MemoryBudget
-from plap.nn.linear import Features
 from plap.training import RunConfig, Trial
 from plap.training.loop import ProgressCallback
 
@@ -40,8 +41,11 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
     config_: RunConfig
     trials_: tuple[Trial, ...]
     n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    columns_: ColumnTransform | None
     validation_score_: float
     task_: Task
+    _width: int
     _states: tuple[dict[str, Tensor], ...]
     _probabilities: Tensor | None
     _digests: tuple[str, str]
@@ -52,10 +56,14 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
     ) -> Self:  # fmt: skip
         if self.tune not in ("auto", None):
             raise InputError(f"tune must be 'auto' or None, not {self.tune!r}")
-        features = as_features(X, graph)
+        features = None if is_frame(X) else as_features(X, graph)
         if labels.shape[0] != graph.num_nodes:
             raise InputError(f"y has {labels.shape[0]} labels but graph has {graph.num_nodes} nodes")
         sets = self._sets(labels, train, val)
+        names: tuple[str, ...] | None = None
+        columns = None
+        if features is None:
+            names, columns, features = fit_columns(X, graph, sets.train)
         if self.metric is not None:
             task = task.with_metric(self.metric)
         fixed = {name: getattr(self, name) for name in _SEARCHED if getattr(self, name) is not None}
@@ -71,7 +79,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             time_limit=settings.deadline,
         )  # fmt: skip
         self.config_, self.trials_ = fitted.config, fitted.trials
-        self.n_features_in_ = features.shape[1]
+        self._remember(names, columns, features.shape[1])
         runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
         self.validation_score_ = task.metric.sign * float(np.mean([run.val_score for run in runs]))
         self._states = tuple(run.state for run in runs)
@@ -90,22 +98,40 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             return self._probabilities
         if graph is None or X is None:
             raise InputError("graph and X must be given together")
-        features = as_features(X, graph)
-        if features.shape[1] != self.n_features_in_:
+        if self.columns_ is not None and is_frame(X):
+            features = apply_columns(X, graph, self.columns_)
+        elif self.columns_ is not None and self._probabilities is not None:
+            known = ", ".join(repr(name) for name in self.feature_names_in_[:8])
+            raise InputError(f"the model was fitted on a table, so X must be one with its columns {known}")
+        else:
+            features = as_features(X, graph)
+        if features.shape[1] != self._width:
             raise InputError(
-                f"X has {features.shape[1]} features, but the model was fitted with {self.n_features_in_}"
+                f"X has {features.shape[1]} features, but the model was fitted with {self._width}"
             )
         return member_probabilities(self.config_, self._states, graph, features, self.task_)
+
+    def _remember(self, names: tuple[str, ...] | None, columns: ColumnTransform | None, width: int) -> None:
+        """Note what X looked like; ``names`` are those of its columns, where it was a table."""
+        self.columns_, self._width = columns, width
+        self.n_features_in_ = width if names is None else len(names)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
 
     def to_saved_model(self, feature_names: tuple[str, ...] | None = None) -> SavedModel:
         """The model as ``plap fit`` writes it."""
         check_is_fitted(self)
+        if self.columns_ is not None:
+            feature_names = self.columns_.feature_names
         return SavedModel(
             config=self.config_.to_dict(),
             states=self._states,
             task=self._named_task(),
-            num_features=self.n_features_in_,
+            num_features=self._width,
             feature_names=feature_names,
+            columns=self.columns_,
             graph_digest=self._digests[0],
             features_digest=self._digests[1],
         )
@@ -118,7 +144,10 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         config = RunConfig.from_dict(dict(file.config))
         model = cls(**{name: config.value(name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
         model.config_, model.trials_, model.task_ = config, (), file.task
-        model.n_features_in_ = file.num_features
+        names = None
+        if file.columns is not None:
+            names = (*(column.name for column in file.columns.columns), *file.columns.unused)
+        model._remember(names, file.columns, file.num_features)
         model._states = tuple(dict(state) for state in file.states)
         model._probabilities = None
         model._digests = (file.graph_digest, file.features_digest)
@@ -164,6 +193,8 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         What the search and early stopping go by, see :data:`plap.data.METRICS`; accuracy by default.
     class_weight : {"balanced", None} or mapping
         Weights of classes in the training loss; "balanced" makes all classes count the same.
+    unknown : str or number, optional
+        Another mark of an unknown label, besides None, NaN and -1.
     time_limit : number of seconds, text such as "10m", None or "auto"
         Of search and training; see :class:`plap.fitting.FitSettings`.
     max_epochs, patience, stop_by, seed, memory_budget, device :
@@ -177,6 +208,10 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     trials_ : tuple of Trial
         What the search tried.
     n_features_in_ : int
+    feature_names_in_ : array of str
+        The columns of X, where it was a table.
+    columns_ : ColumnTransform or None
+        What these columns become.
     validation_score_ : float
         Mean accuracy, or ``metric``, of the members on the labels that were set aside. It is optimistic,
         because the search chose by it; measure on labels that ``fit`` never saw.
@@ -218,6 +253,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         class_weight: ClassWeight = None,
         penalty: str | None = None,
         gamma: float | None = None,
+        unknown: Any = None,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
@@ -229,6 +265,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         self.seed = seed
         self.memory_budget, self.time_limit, self.device = memory_budget, time_limit, device
         self.metric, self.class_weight = metric, class_weight
+        self.unknown = unknown
 
     def fit(
         self,
@@ -245,15 +282,18 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         Parameters
         ----------
         graph : Graph
-        X : array, tensor or sparse matrix, shape [N, F]
+        X : array, tensor, sparse matrix or table, shape [N, F]
+            Numbers are taken as they are. The columns of a pandas, Polars or Arrow table (numbers,
+            categories, dates, text) become features as in :func:`plap.fit`, scaled by the training nodes, and
+            ``predict`` finds them by name in any order.
         y : sequence, shape [N]
-            Labels of any type; unknown is -1, NaN or None.
+            Labels of any type; unknown is -1, NaN or None. Labels of exactly -1 and 1 are two classes.
         train, val : boolean arrays [N], optional
             Which known labels to learn from and which to judge by; by default all, shared out at random.
         progress : function of a Progress, optional
             Called after every epoch.
         """
-        classes, codes = encode(y)
+        classes, codes = encode(y, self.unknown)
         task = Multiclass.of_width(max(2, classes.size))
         if isinstance(self.class_weight, Mapping):
             task = Multiclass((*classes.tolist(), *range(task.num_outputs - classes.size)))
@@ -286,7 +326,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     def score(self, y: Any, graph: Graph | None = None, X: Any = None) -> float:
         """Accuracy against true labels; where these are unknown, they do not count."""
         predicted = self._codes(graph, X)
-        codes = codes_of(y, self.classes_)
+        codes = codes_of(y, self.classes_, self.unknown)
         if codes.size != predicted.size:
             raise InputError(f"y has {codes.size} labels but there are {predicted.size} predictions")
         known = codes >= 0
@@ -308,16 +348,3 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         model = cls._loaded(file)
         model.classes_ = np.asarray(file.classes)
         return model
-
-
-def as_features(X: Any, graph: Graph) -> Features:
-    """X as the models take it: a float32 tensor, or a sparse matrix as it is; one row per node."""
-    check_graph(graph)
-    if not isinstance(X, Tensor) and not scipy.sparse.issparse(X):
-        try:
-            X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
-        except (TypeError, ValueError):
-            raise InputError("X must hold numbers, one row per node") from None
-    if X.ndim != 2 or X.shape[0] != graph.num_nodes:
-        raise InputError(f"X must have shape [{graph.num_nodes}, F], not {list(X.shape)}")
-    return X.float() if isinstance(X, Tensor) else X

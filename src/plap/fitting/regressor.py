@@ -44,6 +44,8 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         What was found.
     trials_ : tuple of Trial
     n_features_in_ : int
+    feature_names_in_ : array of str
+        The columns of X, where it was a table.
     validation_score_ : float
         Mean R², or ``metric``, of the members on the labels that were set aside; optimistic.
 
@@ -109,7 +111,8 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         Parameters
         ----------
         graph : Graph
-        X : array, tensor or sparse matrix, shape [N, F]
+        X : array, tensor, sparse matrix or table, shape [N, F]
+            As for :meth:`plap.PGNNClassifier.fit`.
         y : sequence of numbers, shape [N]
             Unknown is NaN or None.
         train, val, progress :

@@ -135,7 +135,8 @@ def propagated(data: GraphData, split: SplitLike, task: Task) -> Tensor:
 
 
 def _minimiser(data: GraphData, known: Tensor, task: Task, p: float, mu: float) -> Tensor:
-    model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, known)
+    labels = torch.where(known >= 0, known.double(), torch.nan)  # not -1, which beside 1 alone is a class
+    model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, labels)
     some = torch.from_numpy(model.probabilities_).float()
     every = torch.zeros(some.shape[0], task.num_outputs)
     every[:, torch.as_tensor(model.classes_)] = some

@@ -46,6 +46,8 @@ KINDS: dict[str, tuple[Any, Kind]] = {
     "lists": ([[1.0, 2.0], [3.0, None]], Kind.VECTOR),
     "arrays": (pl.Series([[1, 2], [3, 4]], dtype=pl.Array(pl.Int8, 2)), Kind.VECTOR),
     "written vectors": (["[1, 2.5]", "[3, 4]"], Kind.VECTOR),
+    "vectors without brackets": (["0.5 -1.25 3", "1.5 2 0.25", "NA"], Kind.VECTOR),
+    "telephone numbers": (["030 123 456", "089 654 321", "040 111 222"] * 2, Kind.CATEGORY),
     "strings, all distinct": (["a1", "b2", "c3"], Kind.IDENTIFIER),
     "row numbers": (list(range(100, 130)), Kind.IDENTIFIER),
     "constant": (["x", "x"], Kind.CONSTANT),

@@ -74,6 +74,18 @@ def test_networkx_with_attributes() -> None:
     assert data.graph.num_edges == graph.number_of_edges()
 
 
+def test_attributes_of_edges_are_columns() -> None:
+    graph = networkx.Graph()
+    for k in range(6):
+        graph.add_node(k, label="uv"[k % 2], age=k)
+        graph.add_edge(k, (k + 1) % 6, strength=k + 0.5, source="register")
+    data = plap.read_tables(graph)
+    assert not data.graph.is_weighted
+    assert any("'strength' may be weights: --weight strength uses it." in note for note in data.notes)
+    assert any("not used: 'strength', 'source'." in note for note in data.notes)
+    assert plap.read_tables(graph, weight="strength").graph.is_weighted
+
+
 def pyg(**masks: torch.Tensor) -> Any:
     data = pytest.importorskip("torch_geometric.data")
     ends = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 0]])
@@ -88,6 +100,25 @@ def test_pyg_masks_are_the_split() -> None:
     assert data.splits.train[:, 0].tolist() == [True, True, False, False]
     with pytest.raises(InputError, match="all or none of train_mask"):
         plap.read_tables(pyg(train_mask=parts[0]))
+
+
+def test_pyg_says_what_it_makes_of_labels_and_other_attributes() -> None:
+    data = pyg(edge_attr=torch.rand(4, 1) + 0.1, pos=torch.zeros(4, 2))
+    data.y = torch.tensor([-1, 1, -1, 1])
+    found = plap.read_tables(data)
+    assert (found.y.tolist(), found.class_names) == ([0, 1, 0, 1], ("-1", "1"))
+    assert found.notes[:3] == (
+        "The PyG Data has attributes that are not used: 'edge_attr', 'pos'.",
+        "All edges count the same; 'edge_attr' may be weights: as edge_weight [E] it is used.",
+        "The labels -1 and 1 are two classes, so -1 is not unknown here.",
+    )
+    del data.x
+    data.y = torch.tensor([[0, 1], [1, 1], [1, 0], [0, 0]])
+    found = plap.read_tables(data)
+    assert found.task.name == "multilabel"
+    assert found.x.shape == (4, 4)
+    with pytest.raises(InputError, match="a PyG Data has no columns, so label = club does not apply"):
+        plap.read_tables(data, label="club")
 
 
 @pytest.mark.parametrize(

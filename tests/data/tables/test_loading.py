@@ -247,6 +247,37 @@ def test_symmetrize_reaches_the_graph(tmp_path: Path) -> None:
         load_tables(edges, symmetrize="error")
 
 
+def test_weights_and_labels_with_decimal_commas(tmp_path: Path) -> None:
+    text(tmp_path / "edges.csv", "source;target;minutes;note\n1;2;1,5;x\n2;3;0,25;y\n3;4;1.000,5;x\n")
+    text(tmp_path / "nodes.csv", "id;label\n" + "".join(f"{k};{k},{k}5 €\n" for k in range(1, 8)))
+    data = load_folder(tmp_path, TableOptions(weight="minutes"))
+    assert sorted({round(weight, 4) for weight in data.graph.weight.tolist()}) == [0.25, 1.5, 1000.5]
+    assert data.y.tolist() == pytest.approx([1.15, 2.25, 3.35, 4.45, 5.55, 6.65, 7.75])
+    notes = " ".join(data.notes)
+    assert "the weights in 'minutes' are written with decimal commas" in notes
+    assert "the numbers in 'label' are written with decimal commas" in notes
+    assert "edges.csv: not used: 'note'." in notes
+    notes = " ".join(load_folder(tmp_path).notes)
+    assert "'minutes' may be weights: --weight minutes uses it." in notes
+    assert "edges.csv: not used: 'minutes', 'note'." in notes
+    text(tmp_path / "edges.csv", "source;target;minutes\n1;2;1,5\n2;3;long\n3;4;2,5\n")
+    with pytest.raises(InputError, match=r"edges.csv, line 3, column 'minutes': 'long' is not a number"):
+        load_folder(tmp_path, TableOptions(weight="minutes"))
+
+
+def test_labelled_nodes_outside_a_training_mask_are_for_testing(tmp_path: Path) -> None:
+    text(tmp_path / "edges.csv", "source,target\n0,1\n")
+    rows = "".join(f"{k},{'uv'[k % 2] if k < 18 else ''},{int(k < 12)},{k}\n" for k in range(20))
+    text(tmp_path / "nodes.csv", f"id,label,train_mask,age\n{rows}")
+    data = load_folder(tmp_path)
+    assert data.splits is not None
+    train, val, test = (mask[:, 0] for mask in data.splits.masks)
+    assert test.nonzero().squeeze(1).tolist() == [12, 13, 14, 15, 16, 17]
+    assert bool(val.any())
+    assert (train | val).nonzero().squeeze(1).tolist() == list(range(12))
+    assert any("labelled nodes that no mask names" in note for note in data.notes)
+
+
 def test_a_line_number_counts_blank_lines_and_quoted_line_breaks(tmp_path: Path) -> None:
     edges = text(tmp_path / "edges.csv", 'source,target,weight\n"a\nb",c,1\n\nc,d,nought\n')
     with pytest.raises(InputError) as caught:

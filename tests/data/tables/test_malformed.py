@@ -236,6 +236,9 @@ NPZ_CASES = [
 ]  # fmt: skip
 PLACE_CASES = [
     Case("there is no such file or folder", graph="sub/none"),
+    Case("./mygraph: there is no such file or folder", graph="./mygraph"),
+    Case("mygraph/: there is no such file or folder", graph="mygraph/"),
+    Case("there is no file, folder or benchmark named 'mygraph'", graph="mygraph"),
     Case("none.npz: there is no such file", graph="none.npz"),
     Case("none.csv: there is no such file", graph="none.csv"),
     Case("the folder has no edges.csv or edges.csv.gz", graph="."),

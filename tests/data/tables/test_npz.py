@@ -14,6 +14,7 @@ import torch
 
 from plap import Graph, InputError
 from plap.data import load_npz
+from plap.data.tables.options import TableOptions
 
 PAIRS = np.array([[0, 1], [1, 2], [2, 2]])
 
@@ -77,6 +78,32 @@ def test_ids_are_names_only(tmp_path: Path) -> None:
 def test_no_edges_but_nodes(tmp_path: Path) -> None:
     data = load_npz(save(tmp_path / "g.npz", edges=np.zeros((0, 2)), x=np.ones((3, 1))))
     assert (data.graph.num_nodes, data.graph.num_edges) == (3, 0)
+
+
+def test_fractions_are_numbers_to_predict(tmp_path: Path) -> None:
+    prices = [0.5, 1.25, np.nan, 2.5, 3.5, 7.25]
+    path = save(tmp_path / "g.npz", edges=PAIRS, y=prices, colour=np.ones(3))
+    data = load_npz(path)
+    assert data.task.numeric
+    np.testing.assert_array_equal(data.y.numpy(), prices)
+    assert "so a number is predicted for each node" in data.notes[0]
+    assert data.notes[1] == "g.npz: arrays that are not used: 'colour'."
+    whole = save(tmp_path / "whole.npz", edges=PAIRS, y=[10, 20, 30])
+    assert load_npz(whole, TableOptions(task="numbers")).y.tolist() == [10.0, 20.0, 30.0]
+
+
+def test_marks_of_unknown_labels(tmp_path: Path) -> None:
+    signs = load_npz(save(tmp_path / "g.npz", edges=PAIRS, y=[-1, 1, -1, 1]))
+    assert (signs.y.tolist(), signs.class_names) == ([0, 1, 0, 1], ("-1", "1"))
+    assert "-1 and 1 in 'y' are two classes" in signs.notes[0]
+    marked = load_npz(save(tmp_path / "h.npz", edges=PAIRS, y=[*"aa?bb"]), TableOptions(unknown="?"))
+    assert marked.y.tolist() == [0, 0, -1, 1, 1]
+
+
+def test_a_file_of_arrays_has_no_columns(tmp_path: Path) -> None:
+    path = save(tmp_path / "g.npz", edges=PAIRS, y=[0, 0, 0])
+    with pytest.raises(InputError, match=r"g.npz: the file has arrays and no columns, so label = churn does"):
+        load_npz(path, TableOptions(label="churn"))
 
 
 class Bomb:

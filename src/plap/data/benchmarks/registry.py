@@ -269,7 +269,7 @@ BENCHMARKS: dict[str, Benchmark] = {row.name: row for row in _ROWS}
 
 
 class UnknownBenchmarkError(InputError):
-    """Nothing in the registry has this name."""
+    """No benchmark has this name."""
 
     def __init__(self, name: str, hint: str) -> None:
         super().__init__(f"there is no benchmark named {name!r}: {hint}")

@@ -30,13 +30,17 @@ _MASK = re.compile(
 
 @dataclass(frozen=True)
 class SplitColumns:
-    """Boolean masks [rows] from the columns ``names``; ``numbered`` where 0, 1, 2 stood for the parts."""
+    """Boolean masks [rows] from the columns ``names``; ``numbered`` where 0, 1, 2 stood for the parts.
+
+    ``rest_is_test`` where there are masks and none of them marks test rows.
+    """
 
     names: tuple[str, ...]
     train: NDArray[np.bool_]
     val: NDArray[np.bool_]
     test: NDArray[np.bool_]
     numbered: bool = False
+    rest_is_test: bool = False
 
 
 def split_roles(frame: pl.DataFrame) -> dict[str, str]:
@@ -89,7 +93,8 @@ def find_split(frame: pl.DataFrame, *, index: int = 0) -> SplitColumns | None:
             raise CellError(name, row, True, "the row is in two parts of the split")
         claimed |= mask
         masks[part] |= mask
-    return SplitColumns(tuple(parts), masks["train"], masks["val"], masks["test"])
+    rest = "test" not in parts.values()
+    return SplitColumns(tuple(parts), masks["train"], masks["val"], masks["test"], rest_is_test=rest)
 
 
 def _holds_words(column: pl.Series, named: bool) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from plap.data.columns.reading.numbers import NumberReader, guess_format
 from plap.data.tables.table_file import Table
 from plap.errors import InputError
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from plap.data.tables.name_index import NameIndex
 
 _EXAMPLES = 3
+_MOSTLY = 0.5
+"""Share of the filled cells that must be numbers, for the way they are written to count."""
 
 
 class BadRows:
@@ -244,6 +247,31 @@ def is_vector(column: pl.Series) -> bool:
     return (
         column.dtype == pl.String and column.name.strip().lower() in VECTOR_NAMES and not is_numeric(column)
     )
+
+
+def as_written(column: pl.Series) -> tuple[pl.Series, str]:
+    """Text that holds numbers with decimal commas, marks between thousands or signs, in plain figures.
+
+    Cells that are no numbers stay as they are. Beside the column comes how its numbers were written; "" where
+    nothing had to be changed.
+
+    Examples
+    --------
+    >>> as_written(pl.Series(["1,5", "x", None, "0,25 %"]))[0].to_list()
+    ['1.5', 'x', None, '0.0025']
+    """
+    if column.dtype != pl.String:
+        return column, ""
+    filled = column.drop_nulls()
+    if filled.is_empty() or not filled.cast(pl.Float64, strict=False).null_count():
+        return column, ""
+    guess = guess_format(filled)
+    if guess.share < _MOSTLY:
+        return column, ""
+    read = NumberReader(guess.format).read(column).values
+    figures = pl.Series(read, nan_to_null=True).cast(pl.String)
+    said = guess.marks or ("per cent signs" if guess.percent else "currency signs")
+    return pl.select(pl.coalesce(figures, column).alias(column.name)).to_series(), said
 
 
 def finite_numbers(column: pl.Series) -> NDArray[np.bool_]:

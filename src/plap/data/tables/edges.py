@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from plap.data.tables.cells import (
     BadRows,
     Numbering,
+    as_written,
     distinct,
     finite_numbers,
     numbers,
@@ -79,12 +80,26 @@ def read_edges(
 
             bad.keep(index[row] >= 0, column, problem)
     relation = _read_relation(table, columns, notes)
+    notes += _unused(table, columns, options, relation)
     notes += bad.notes
     if not bad.kept.all():
         relation = None if relation is None else relation.filter(pl.Series(bad.kept))
         index = np.ascontiguousarray(index[:, bad.kept])
         weight = None if weight is None else weight[bad.kept]
     return Edges(index, weight, nodes, (*table.notes, *notes), relation)
+
+
+def _unused(
+    table: Table, ends: tuple[str, str], options: TableOptions, relation: pl.Series | None
+) -> tuple[str, ...]:
+    """Say which columns have no use."""
+    weight = options.weight or find_column(table, WEIGHT)
+    used = {*ends, weight, None if relation is None else relation.name}
+    rest = [name for name in table.columns if name not in used]
+    if not rest:
+        return ()
+    shown = quoted(rest[:5]) + (", …" if len(rest) > 5 else "")
+    return (f"{table.path.name}: not used: {shown}.",)
 
 
 def _read_relation(table: Table, ends: tuple[str, str], notes: list[str]) -> pl.Series | None:
@@ -113,6 +128,10 @@ def _read_weight(
             )
         return None
     column = table.column(name)
+    if not options.raw_features:
+        column, written = as_written(column)
+        if written:
+            notes.append(f"{table.path.name}: the weights in {name!r} are written with {written}.")
     if options.drops:
         bad.keep(finite_numbers(column), name, lambda row: f"{column[row]!r} is not a finite number")
         column = column.set(pl.Series(~bad.kept), "1" if column.dtype == pl.String else 1)
@@ -128,7 +147,7 @@ def _like_weights(table: Table, name: str) -> bool:
     head = table.head(name, _SAMPLED)
     if head.dtype != pl.String and not head.dtype.is_numeric():
         return False
-    values = head.cast(pl.Float64, strict=False)
+    values = as_written(head)[0].cast(pl.Float64, strict=False)
     if values.null_count() or not values.len():
         return False
     return bool((values > 0).all()) and values.n_unique() > 1

@@ -11,13 +11,14 @@ import numpy as np
 import polars as pl
 import torch
 
-from plap.data.dataset import FixedSplits, GraphData, Provenance
+from plap.data.dataset import FixedSplits, GraphData
+from plap.data.labels import is_signs
+from plap.data.tables.assembly import assemble
 from plap.data.tables.loading import load_folder, load_tables
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import Table, open_table
 from plap.errors import InputError
-from plap.graph import Graph, Symmetrize
-from plap.sparse import compact
+from plap.graph import Symmetrize
 
 if TYPE_CHECKING:
     import networkx
@@ -37,7 +38,8 @@ def read_tables(
     ----------
     nodes : path, pandas, Polars or Arrow table, dict of columns; or a graph
         A table of nodes, or None if there are only edges; a NetworkX graph, whose nodes' attributes are the
-        columns and whose edges' attribute ``weight`` the weights; a PyG ``Data``; or, without ``edges``, a
+        columns and whose edges' attribute ``weight`` the weights (``type`` or ``relation``: relations); a PyG
+        ``Data``; or, without ``edges``, a
         folder.
     edges : path, pandas, Polars or Arrow table, dict of columns
         A table of edges.
@@ -65,6 +67,8 @@ def read_tables(
         if type(nodes).__module__.startswith("networkx"):
             return _from_networkx(nodes, chosen, name, symmetrize)
         if hasattr(nodes, "edge_index"):
+            if named := chosen.naming_columns:
+                raise InputError(f"a PyG Data has no columns, so {named} does not apply to it")
             return from_pyg(nodes, name=name, symmetrize=symmetrize)
         raise InputError("read_tables needs a table of edges, a folder, a NetworkX graph or a PyG Data")
     return load_tables(
@@ -79,26 +83,49 @@ def read_tables(
 def from_pyg(data: Any, *, name: str | None = None, symmetrize: Symmetrize = "max") -> GraphData:
     """A PyG ``Data`` with ``edge_index``, ``x`` and ``y``; its masks are the split that a fit uses.
 
-    Masks may hold several splits, [N, S].
+    Masks may hold several splits, [N, S]. Labels of exactly -1 and 1 are two classes. Without ``x`` features
+    are computed from the edges; other attributes are not used, and a note says so.
     """
     n = int(data.num_nodes)
-    weight = getattr(data, "edge_weight", None)
-    graph = Graph.from_edge_index(data.edge_index, weight, n, symmetrize=symmetrize)
-    if getattr(data, "x", None) is None:
-        raise InputError("the PyG Data has no features x")
     y = getattr(data, "y", None)
     y = torch.full((n,), -1) if y is None else y.squeeze(-1) if y.ndim == 2 and y.shape[1] == 1 else y
+    notes = _unused_attributes(data)
+    classes: tuple[str, ...] = ()
+    if is_signs(y.numpy(force=True)):
+        y, classes = (y > 0).long(), ("-1", "1")
+        notes = (*notes, "The labels -1 and 1 are two classes, so -1 is not unknown here.")
+    elif y.ndim == 2 and not y.is_floating_point():
+        y = y.float()
     names = ("train_mask", "val_mask", "test_mask")
     masks = [mask for mask in (getattr(data, name, None) for name in names) if mask is not None]
     if masks and len(masks) < len(names):
         raise InputError(f"the PyG Data must have all or none of {', '.join(names)}")
     columns = [(mask if mask.ndim == 2 else mask[:, None]).bool() for mask in masks]
     splits = FixedSplits(*columns, preferred=True) if columns else None
-    labels = y if y.is_floating_point() else y.long()
-    return GraphData(
-        name or type(data).__name__, graph, compact(data.x.float()), labels, splits=splits,
-        provenance=Provenance("a PyG Data"),
+    x = getattr(data, "x", None)
+    assembled = assemble(
+        name=name or type(data).__name__, source="a PyG Data", files={}, edge_index=data.edge_index,
+        weight=getattr(data, "edge_weight", None), num_nodes=n, x=None if x is None else x.float(),
+        y=y if y.is_floating_point() else y.long(), class_names=classes, notes=notes, symmetrize=symmetrize,
     )  # fmt: skip
+    return replace(assembled, splits=splits)
+
+
+def _unused_attributes(data: Any) -> tuple[str, ...]:
+    """Say which attributes of a PyG ``Data`` have no use."""
+    rest = [key for key in sorted(data.keys()) if key not in _PYG_KEYS and data[key] is not None]
+    notes = [f"The PyG Data has attributes that are not used: {', '.join(map(repr, rest))}."] if rest else []
+    edges = data["edge_attr"] if "edge_attr" in rest and "edge_weight" not in data else None
+    if (
+        isinstance(edges, torch.Tensor)
+        and edges.numel() == data.edge_index.shape[1]
+        and bool((edges > 0).all())
+    ):
+        notes.append("All edges count the same; 'edge_attr' may be weights: as edge_weight [E] it is used.")
+    return tuple(notes)
+
+
+_PYG_KEYS = ("x", "y", "edge_index", "edge_weight", "train_mask", "val_mask", "test_mask", "num_nodes")
 
 
 def _from_networkx(
@@ -112,13 +139,18 @@ def _from_networkx(
     for column in names:
         if column != id_column:
             nodes[column] = [attributes.get(column) for _, attributes in graph.nodes(data=True)]
-    ends = list(graph.edges(data=options.weight or "weight", default=1.0))
-    edges = {
-        "source": [str(source) for source, _, _ in ends],
-        "target": [str(target) for _, target, _ in ends],
-        "weight": [float(weight) for _, _, weight in ends],
+    ends = list(graph.edges(data=True))
+    known = dict.fromkeys(str(key) for _, _, attributes in ends for key in attributes)
+    first, second = ("source", "target") if not {"source", "target"} & set(known) else ("node 1", "node 2")
+    edges: dict[str, list[Any]] = {
+        first: [str(source) for source, _, _ in ends],
+        second: [str(target) for _, target, _ in ends],
     }
-    chosen = replace(options, id=id_column, source=None, target=None, weight=None)
+    weight = options.weight or "weight"
+    for key in known:
+        default = 1.0 if key == weight else None
+        edges[key] = [attributes.get(key, default) for _, _, attributes in ends]
+    chosen = replace(options, id=id_column, source=first, target=second)
     if len(set(nodes[id_column])) < len(nodes[id_column]):
         raise InputError("two nodes of the NetworkX graph have the same name as text")
     return load_tables(
@@ -140,10 +172,19 @@ def _table(source: Any, name: str) -> Table:
     """A table as the loaders take it."""
     if isinstance(source, str | os.PathLike):
         return open_table(source)
-    return FrameTable(_frame(source, name), name)
+    return FrameTable(as_frame(source, name), name)
 
 
-def _frame(source: Any, name: str) -> pl.DataFrame:
+def is_frame(source: Any) -> bool:
+    """Whether ``source`` is a pandas, Polars or Arrow table."""
+    if isinstance(source, pl.LazyFrame):
+        return True
+    named = hasattr(source, "columns") or hasattr(source, "column_names")
+    return named and hasattr(source, "__arrow_c_stream__")
+
+
+def as_frame(source: Any, name: str) -> pl.DataFrame:
+    """A table in memory as a Polars one; ``name`` is what a sentence calls it."""
     try:
         if isinstance(source, pl.LazyFrame):
             return source.collect()

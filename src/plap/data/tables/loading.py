@@ -195,6 +195,10 @@ def with_split(data: GraphData, split: SplitColumns) -> GraphData:
     """``data`` with the split that its table describes; parts that are missing are taken from training."""
     train, val, test = (torch.from_numpy(mask) & data.known for mask in (split.train, split.val, split.test))
     notes = list(data.provenance.notes)
+    rest = data.known & ~train & ~val
+    if split.rest_is_test and bool(rest.any()):
+        test = rest
+        notes.append("No column marks test nodes: they are the labelled nodes that no mask names.")
     for part, what in ((val, "validation"), (test, "test")):
         if not bool(part.any()):
             known = data.y.clone()

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from plap.data.columns import CellError, Role, SplitColumns, find_split
 from plap.data.labels import encode_labels, is_integer, looks_numeric_target
-from plap.data.tables.cells import BadRows, is_numeric, is_vector, numbers, read_identifiers, vectors
+from plap.data.tables.cells import (
+    BadRows,
+    as_written,
+    is_numeric,
+    is_vector,
+    numbers,
+    read_identifiers,
+    vectors,
+)
 from plap.data.tables.node_columns import NodeColumns
 from plap.data.tables.options import TableOptions
 from plap.data.tables.roles import ID, LABEL, find_role, named_column, quoted
@@ -122,7 +130,8 @@ def _read_numbers(
         return None
     if options.unknown is not None and column.dtype == pl.String:
         column = column.set((column == options.unknown.strip()).fill_null(False), None)
-    values = column.cast(pl.Float64, strict=False)
+    cells, written = (column, "") if options.raw_features else as_written(column)
+    values = cells.cast(pl.Float64, strict=False)
     wrong = (values.is_null() & column.is_not_null()).to_numpy()
     found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy().copy()
     wrong |= np.isinf(found)
@@ -131,6 +140,8 @@ def _read_numbers(
     if not options.keep_labels:
         return np.where(wrong, np.nan, found)
     bad.keep(~wrong, name, lambda row: f"{column[row]} is not a finite number")
+    if written:
+        notes.append(f"{table.path.name}: the numbers in {name!r} are written with {written}.")
     if options.task is None:
         different = np.unique(found[~np.isnan(found)]).size
         notes.append(

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.data.dataset import FixedSplits, GraphData
-from plap.data.labels import encode_labels
+from plap.data.labels import encode_labels, is_signs, looks_numeric_target
 from plap.data.tables.assembly import assemble
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError
@@ -30,6 +30,8 @@ FEATURES = ("x", "features", "node_features")
 LABELS = ("y", "labels", "label", "node_labels")
 IDS = ("ids", "node_ids")
 _CSR = ("data", "indices", "indptr", "shape")
+_MASKS = tuple(f"{part}_{mask}" for part in ("train", "val", "test") for mask in ("mask", "masks"))
+_READ = {*EDGES, *WEIGHT, *LABELS, *IDS, *_MASKS}
 _SPARSEST = 1000
 """A file that only has edges and names fewer than one in so many of its nodes is taken for a mistake."""
 
@@ -49,14 +51,15 @@ def load_npz(
         ``weight``, ``weights``, ``edge_weight``   [E], positive; 1 if not given
         ``x``, ``features``, ``node_features``     [N, F]; or CSR parts ``x_data``, ``x_indices``,
                                                    ``x_indptr``, ``x_shape``; structural if not given
-        ``y``, ``labels``, ``label``,              [N] integers (-1: unknown), floats (NaN: unknown) or
-        ``node_labels``                            text (empty: unknown)
+        ``y``, ``labels``, ``label``,              [N] integers (-1: unknown), text (empty: unknown) or
+        ``node_labels``                            floats (NaN: unknown); fractions are numbers to predict
         ``ids``, ``node_ids``                      [N] distinct integers or text, what nodes are called
         ``train_mask``, ``val_mask``,              [N], or ``train_masks`` [S, N] and so on for S splits:
         ``test_mask``                              true or 1 for the nodes of each set
         =========================================  =====================================================
 
-        Other arrays are not read. N is the length of ``x``, ``y`` or ``ids``, or else the largest number + 1.
+        Other arrays are not read, and a note names them. N is the length of ``x``, ``y`` or ``ids``, or else
+        the largest number + 1.
     options : TableOptions, optional
         Of a mask with several splits, ``index`` is the one that a fit uses by default; ``keep_labels``.
     symmetrize : {"max", "mean", "sum", "error"}
@@ -78,7 +81,14 @@ def load_npz(
     ids = file.first(IDS, ndim=1)
     n = _count_nodes(file, edge_index, x, y, ids)
     options = options or TableOptions()
-    labels, class_names = (None, ()) if y is None else _read_labels(file, *y, options)
+    if named := options.naming_columns:
+        raise InputError(f"{file.path}: the file has arrays and no columns, so {named} does not apply to it")
+    notes: list[str] = []
+    labels, class_names = (None, ()) if y is None else _read_labels(file, *y, options, notes)
+    unread = [name for name in file.names if name not in _READ and not name.startswith(FEATURES)]
+    if unread:
+        shown = ", ".join(map(repr, unread[:5])) + (", …" if len(unread) > 5 else "")
+        notes.append(f"{file.path.name}: arrays that are not used: {shown}.")
     data = assemble(
         name=file.path.stem,
         source=str(file.path),
@@ -90,6 +100,7 @@ def load_npz(
         y=labels,
         class_names=class_names,
         node_ids=() if ids is None else _read_ids(file, *ids),
+        notes=tuple(notes),
         symmetrize=symmetrize,
     )
     masks = _read_masks(file, n)
@@ -190,8 +201,10 @@ def _real(file: NpzFile, name: str, array: Array) -> NDArray[np.float32]:
 
 
 def _read_labels(
-    file: NpzFile, name: str, array: Array, options: TableOptions
+    file: NpzFile, name: str, array: Array, options: TableOptions, notes: list[str]
 ) -> tuple[Tensor, tuple[str, ...]]:
+    if array.dtype.kind in "iuf" and _are_numbers(file, name, array, options, notes):
+        return torch.from_numpy(array.astype(np.float64)), ()
     if array.dtype.kind == "f":
         whole = np.where(np.isnan(array), -1, array)
         if not np.isfinite(whole).all() or (whole != np.floor(whole)).any():
@@ -199,8 +212,12 @@ def _read_labels(
             file.fail(name, f"{array[row]} is not the name of a class: text or a whole number is", row)
         array = whole.astype(np.int64)
     text = array.astype(np.str_)
-    if array.dtype.kind == "i" and set(np.unique(array).tolist()) != {-1, 1}:
+    if array.dtype.kind == "i" and is_signs(array):
+        notes.append(f"{file.path.name}: -1 and 1 in {name!r} are two classes, so -1 is not unknown here.")
+    elif array.dtype.kind == "i":
         text = np.where(array < 0, "", text)
+    if options.unknown is not None:
+        text = np.where(text == options.unknown.strip(), "", text)
 
     def fail(row: int, problem: str) -> None:
         if options.keep_labels:
@@ -208,6 +225,21 @@ def _read_labels(
 
     y, class_names = encode_labels(text, fail)
     return torch.from_numpy(y), class_names
+
+
+def _are_numbers(file: NpzFile, name: str, array: Array, options: TableOptions, notes: list[str]) -> bool:
+    """Whether labels are to be predicted as numbers; NaN is unknown."""
+    if options.task is not None:
+        return options.task == "numbers"
+    if array.dtype.kind != "f" or not np.isfinite(array[~np.isnan(array)]).all():
+        return False
+    if not looks_numeric_target(array) or bool((array[~np.isnan(array)] % 1 == 0).all()):
+        return False
+    notes.append(
+        f"{file.path.name}: {name!r} holds {np.unique(array[~np.isnan(array)]).size} different numbers, so a "
+        "number is predicted for each node; --task classes takes them for classes."
+    )
+    return True
 
 
 def _read_ids(file: NpzFile, name: str, array: Array) -> tuple[str, ...] | tuple[int, ...]:

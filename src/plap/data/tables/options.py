@@ -76,6 +76,15 @@ class TableOptions:
         """Whether a row that cannot be used is dropped."""
         return self.on_bad_rows == "drop"
 
+    @property
+    def naming_columns(self) -> str:
+        """The first option that names a column of a table, for a sentence about what has none; or ""."""
+        for name in ("id", "label", "source", "target", "weight", "ignore", "categorical"):
+            value = getattr(self, name)
+            if value:
+                return f"{name} = {value if isinstance(value, str) else ', '.join(value)}"
+        return ""
+
     def stored(self) -> dict[str, Any]:
         """What a fitted model remembers, as plain JSON values."""
         return {name: value for name, value in asdict(self).items() if name in STORED and value is not None}

@@ -73,16 +73,29 @@ def as_lists(column: pl.Series) -> pl.Series | None:
 def vector_width(column: pl.Series) -> int | None:
     """Return the most frequent width if a column holds vectors of at least two numbers, otherwise None.
 
-    Text counts as vectors if nine of ten filled cells are in brackets, or if the column's name says so.
+    Text counts as vectors if nine of ten filled cells are in brackets, if the column's name says so, or if
+    all filled cells hold equally many numbers, most of them with decimal points; telephone numbers do not.
     """
     if column.dtype == pl.String:
         cells = trimmed(column).drop_nulls()
         named = column.name.strip().lower() in VECTOR_NAMES
         pattern = rf"^[\[(]?\s*{_NUMBER}{_BETWEEN}" if named else rf"^[\[(]\s*{_NUMBER}"
-        if cells.is_empty() or cells.str.contains(pattern).sum() < 0.9 * cells.len():
+        if cells.is_empty():
+            return None
+        if cells.str.contains(pattern).sum() < 0.9 * cells.len() and not _are_plain_vectors(cells):
             return None
     lists = as_lists(column)
     if lists is None:
         return None
     widths = lists.list.len().drop_nulls()
     return int(widths.mode().max()) if widths.len() else None  # type: ignore[arg-type]
+
+
+def _are_plain_vectors(cells: pl.Series) -> bool:
+    """Whether filled cells without brackets are vectors beyond doubt."""
+    for some in (cells.head(100), cells):
+        if not some.str.contains(rf"^{_NUMBER}(?:{_BETWEEN}{_NUMBER})+$").all():
+            return False
+        if 2 * some.str.contains(r"\d\.\d").sum() < some.len():
+            return False
+    return cells.str.count_matches(_BETWEEN).n_unique() == 1
