@@ -94,7 +94,7 @@ def test_markdown_shows_the_picture_and_the_differences() -> None:
     assert '<img src="my%20table-curve.svg"' in page
     rows = table_of(page, 1)[1:]
     assert len(rows) == sum(result.agreement(cell) in ("above", "below") for cell in result.cells)
-    distances = [float(row[-1].replace("−", "-")) for row in rows]
+    distances = [float(row[-2].replace("−", "-")) for row in rows]
     assert distances == sorted(distances, key=lambda value: -abs(value))
     assert all((row[0] == "▲") == (value > 0) for row, value in zip(rows, distances, strict=True))
 

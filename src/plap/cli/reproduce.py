@@ -49,6 +49,12 @@ def reproduce(
         int | None,
         typer.Option(help="Epochs without improvement after which a run ends (default: 200).", min=1),
     ] = None,
+    search_epochs: Annotated[
+        int | None,
+        typer.Option(
+            help="Maximum number of epochs per run of the search (default: 1000; small: 200).", min=1
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: three runs, a small grid, fewer epochs.")
     ] = False,
@@ -70,6 +76,14 @@ def reproduce(
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Train nothing; report the stored runs.")
     ] = False,
+    publish: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the runs of finished cells to FOLDER/TABLE.parquet."),
+    ] = None,
+    evidence: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Train nothing; show what was published in FOLDER."),
+    ] = None,
     list_tables: Annotated[
         bool, typer.Option("--list", help="Show the tables and pictures, and exit.")
     ] = False,
@@ -93,11 +107,12 @@ def reproduce(
             table, write_figure(table, out, datasets=_datasets(only or []), quick=quick, **given), as_json
         )
         return
-    with _progress(table, quiet=quiet or as_json or report_only) as progress:
+    with _progress(table, quiet=quiet or as_json or report_only or evidence is not None) as progress:
         outcome = reproduction.reproduce(
             table, out=out, only=only or (), runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-            quick=quick, protocol=protocol, workers=workers, executor=executor, address=address,
-            device=device, root=root, report_only=report_only, progress=progress,
+            search_epochs=search_epochs, quick=quick, protocol=protocol, workers=workers, executor=executor,
+            address=address, device=device, root=root, report_only=report_only, evidence=evidence,
+            progress=progress,
         )  # fmt: skip
     outcome.write()
     if outcome.tracebacks:
@@ -107,6 +122,8 @@ def reproduce(
         raise typer.Exit(_STOPPED)
     if outcome.all_failed:
         raise InputError(next(iter(outcome.problems.values())))
+    if publish is not None:
+        typer.echo(f"Published: {outcome.publish(publish)}", err=True)
     if as_json:
         print(outcome.to_json())
     else:

@@ -49,20 +49,23 @@ class Effort:
         grid: str | None = None,
         max_epochs: int | None = None,
         patience: int | None = None,
+        search_epochs: int | None = None,
         quick: bool = False,
     ) -> Effort:
         """The table's own effort, except for what is given.
 
-        In the search of a small grid a run has at most 200 epochs. ``quick`` stands for three runs, a small
-        grid that is searched with 100 epochs, and at most 300 epochs with a patience of 100.
+        In the search of a small grid a run has at most 200 epochs unless ``search_epochs`` is given.
+        ``quick`` stands for three runs, a small grid that is searched with 100 epochs, and at most 300 epochs
+        with a patience of 100.
         """
         name = grid if grid is not None else "small" if quick else "full"
         usual = min(3, table.runs) if quick else table.runs
         most, wait = (300, 100) if quick else (1000, 200)
+        usual_search = 100 if quick else 200 if name == "small" else 1000
         return cls(
             runs=usual if runs is None else runs,
             grid=check_choice("grid", name, GridName),
-            search_epochs=100 if quick else 200 if name == "small" else 1000,
+            search_epochs=usual_search if search_epochs is None else search_epochs,
             max_epochs=most if max_epochs is None else max_epochs,
             patience=wait if patience is None else patience,
             quick=quick,
