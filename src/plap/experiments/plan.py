@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from plap.checks import check_choice, check_integer
 from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
 from plap.experiments.model_files import UserModelFile
+from plap.experiments.protocol import find_protocol
 from plap.experiments.rows import Candidates, GridName, Row, find_candidates
 from plap.experiments.runs import CellKey, Record, Run, Setting, files_digest
-from plap.experiments.tables import TableDefinition
+from plap.experiments.tables import TableDefinition, load_table
 from plap.models import find_model
 from plap.training import RunConfig
 
@@ -227,6 +230,34 @@ def make_cells(table: TableDefinition, protocol: str, effort: Effort, selection:
                 file = model_files[row.key]
                 cells.append(CellPlan(row.key, dataset, setting, candidates[row.key], effort, file))
     return cells
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What is to be run of a table."""
+
+    table: TableDefinition
+    protocol: str
+    cells: tuple[CellPlan, ...]
+    """Dataset by dataset; at least one."""
+
+    @classmethod
+    def of(
+        cls,
+        table: str | os.PathLike[str],
+        *,
+        only: str | Sequence[str] = (),
+        protocol: str | None = None,
+        **effort: Any,
+    ) -> TablePlan:
+        """The wanted cells of a table by its name or file; ``effort`` as :meth:`Effort.of` takes it."""
+        found = load_table(os.fspath(table))
+        rules = find_protocol(found.protocol if protocol is None else protocol).name
+        selection = Selection.parse([only] if isinstance(only, str) else only)
+        cells = make_cells(found, rules, Effort.of(found, **effort), selection)
+        if not cells:
+            raise InputError("only leaves no cell of the table")
+        return cls(found, rules, tuple(cells))
 
 
 def _candidates(table: TableDefinition, row: Row, file: UserModelFile | None) -> Candidates:

@@ -16,8 +16,7 @@ from plap.experiments.cell_runs import CellRuns, stored_runs
 from plap.experiments.evidence import read_evidence, write_evidence
 from plap.experiments.execution import Executor, JobFailed
 from plap.experiments.local_processes import LocalProcesses
-from plap.experiments.plan import Effort, Selection, make_cells
-from plap.experiments.protocol import find_protocol
+from plap.experiments.plan import Selection, TablePlan
 from plap.experiments.published import PublishedCell
 from plap.experiments.ray_cluster import RayCluster
 from plap.experiments.runner import ReportProgress, run_cells
@@ -33,7 +32,8 @@ from plap.reporting.table_files import table_files
 from plap.training.devices import choose_device
 
 ExecutorName = Literal["local", "ray"]
-_STORE = "runs.sqlite"
+STORE = "runs.sqlite"
+"""Name of the store in the folder of results."""
 
 
 @dataclass(frozen=True)
@@ -199,47 +199,43 @@ def reproduce(
     """
     if table in FIGURES:
         raise InputError(f"{table} is a picture: plap.reporting.figures.writing.write_figure draws it")
-    wanted = load_table(os.fspath(table))
-    selection = Selection.parse([only] if isinstance(only, str) else only)
+    folder = None if out is None else Path(out)
     if evidence is not None:
-        return _from_evidence(evidence, wanted, selection, None if out is None else Path(out))
-    rules = find_protocol(wanted.protocol if protocol is None else protocol).name
-    effort = Effort.of(
-        wanted, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
+        return _from_evidence(evidence, load_table(os.fspath(table)), only, folder)
+    plan = TablePlan.of(
+        table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
         search_epochs=search_epochs, quick=quick,
     )  # fmt: skip
-    cells = make_cells(wanted, rules, effort, selection)
-    if not cells:
-        raise InputError("only leaves no cell of the table")
+    timed = plan.table.measure == "time"
     choose_device(device)  # refuses what is not there before anything is trained
-    trainer = None if report_only else _executor(executor, address, workers, root, wanted.measure == "time")
-    folder = None if out is None else Path(out)
+    trainer = None if report_only else _executor(executor, address, workers, root, timed)
     if report_only:
         _check_stored(folder)
     failures: dict[CellKey, JobFailed] = {}
     interrupted = False
-    with Store(None if folder is None else folder / _STORE) as store:
+    with Store(None if folder is None else folder / STORE) as store:
         if trainer is not None:
             try:
-                failures = run_cells(cells, store, trainer, progress, device)
+                failures = run_cells(plan.cells, store, trainer, progress, device)
             except KeyboardInterrupt:
                 interrupted = True
-        found = tuple(stored_runs(cells, store))
+        found = tuple(stored_runs(plan.cells, store))
     return Outcome(
-        assemble(wanted, rules, found, failures),
-        wanted,
+        assemble(plan.table, plan.protocol, found, failures),
+        plan.table,
         found,
         {cell: failure.reason for cell, failure in failures.items()},
         tuple(dict.fromkeys(failure.details for failure in failures.values() if failure.details)),
-        all_failed=len(failures) == len(cells),
+        all_failed=len(failures) == len(plan.cells),
         interrupted=interrupted,
         out=folder,
     )
 
 
 def _from_evidence(
-    evidence: str | os.PathLike[str], table: TableDefinition, selection: Selection, out: Path | None
+    evidence: str | os.PathLike[str], table: TableDefinition, only: str | Sequence[str], out: Path | None
 ) -> Outcome:
+    selection = Selection.parse([only] if isinstance(only, str) else only)
     found = tuple(read_evidence(evidence, table, selection))
     if not found:
         raise InputError(f"only leaves no cell of table {table.name} that was published in {evidence}")
@@ -249,8 +245,13 @@ def _from_evidence(
 def _check_stored(folder: Path | None) -> None:
     if folder is None:
         raise InputError("report_only needs out, the folder in which an earlier call stored its runs")
-    if not (folder / _STORE).is_file():
-        raise InputError(f"report_only: there is no store {folder / _STORE}")
+    if not (folder / STORE).is_file():
+        raise InputError(f"report_only: there is no store {folder / STORE}")
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _executor(
@@ -261,13 +262,12 @@ def _executor(
     timed: bool,
 ) -> Executor:
     check_choice("executor", name, ExecutorName)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = cores if workers is None else check_integer("workers", workers, 1)
+    count = cores() if workers is None else check_integer("workers", workers, 1)
     place = None if root is None else Path(root)
     if name == "local":
         if address is not None:
             raise InputError("address is for the executor ray only")
-        return LocalProcesses(1, cores, root=place) if timed else LocalProcesses(count, root=place)
+        return LocalProcesses(1, cores(), root=place) if timed else LocalProcesses(count, root=place)
     if timed:
         raise InputError("running times are measured by one process on this machine, not by Ray")
     return RayCluster(address, count, root=place)

@@ -137,8 +137,7 @@ class _Schedule:
 
     def _queue(self, name: CellKey, runs: Sequence[Run], *, in_front: bool = False) -> None:
         cell = self._cells[name]
-        small = graph_size(cell.setting.dataset) <= _SMALL_GRAPH
-        size = _RUNS_PER_JOB_ON_A_SMALL_GRAPH if small else _RUNS_PER_JOB
+        size = job_size(cell.setting.dataset)
         jobs = [
             Job(
                 cell.setting,
@@ -166,6 +165,24 @@ class _Schedule:
             total += sum(run_work(run) for run in known)
             count += len(known)
         return total, count
+
+
+def missing_work(cells: Sequence[CellPlan], store: Store) -> float:
+    """Work of the runs of cells that a store does not have, in the unit of :func:`run_work`."""
+    return sum(run_work(run) for cell in cells for run in missing_runs(cell, store))
+
+
+def missing_runs(cell: CellPlan, store: Store) -> list[Run]:
+    """The runs of a cell that a store does not have; before its search is complete, as many as will be."""
+    search = cell.search()
+    found = store.records(search)
+    final = cell.final(found if len(found) == len(search) else [])
+    return [*store.missing(search), *store.missing(final)]
+
+
+def job_size(dataset: str) -> int:
+    """How many runs are trained at once."""
+    return _RUNS_PER_JOB_ON_A_SMALL_GRAPH if graph_size(dataset) <= _SMALL_GRAPH else _RUNS_PER_JOB
 
 
 def run_work(run: Run) -> float:
