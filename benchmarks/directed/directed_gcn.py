@@ -1,4 +1,4 @@
-"""GCN on Chameleon and Squirrel as directed graphs: a node averages over those that point to it, and itself."""
+"""GCN on Chameleon and Squirrel as directed graphs: a node averages over itself and what points to it."""
 
 from __future__ import annotations
 

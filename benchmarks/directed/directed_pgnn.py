@@ -70,7 +70,7 @@ def step(state: Tensor, start: Tensor, source: Tensor, target: Tensor, p: float,
     scaled = root[:, None] * state
     squared = (scaled[source] - scaled[target]).square().sum(1)
     some = squared > 0
-    conductance = torch.where(some, torch.where(some, squared, 1) ** (p / 2 - 1), 0.0 if p < 2 else p == 2)
+    conductance = torch.where(some, torch.where(some, squared, 1) ** (p / 2 - 1), float(p == 2))
     total = torch.zeros_like(degree).index_add(0, target, conductance)
     alpha = 1 / (root.square() * total + 2 * mu / p)
     message = (alpha[source] * conductance)[:, None] * scaled[source]

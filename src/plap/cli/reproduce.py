@@ -138,12 +138,12 @@ def reproduce(
         return
     still = quiet or as_json or report_only or evidence is not None
     with _progress("all tables" if table == _ALL else table, quiet=still) as progress:
-        options: dict[str, Any] = effort | {
+        wanted: dict[str, Any] = effort | {
             "out": out, "only": only or (), "workers": workers, "executor": executor, "address": address,
             "device": device, "root": root, "report_only": report_only, "evidence": evidence,
             "progress": progress,
         }  # fmt: skip
-        outcomes = reproduce_all(**options) if table == _ALL else (reproduction.reproduce(table, **options),)
+        outcomes = reproduce_all(**wanted) if table == _ALL else (reproduction.reproduce(table, **wanted),)
     _show_outcomes(outcomes, out, publish, as_json=as_json)
 
 

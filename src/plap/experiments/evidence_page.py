@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from plap.experiments.evidence import evidence_tables, read_evidence
@@ -30,11 +32,27 @@ said below each table; it is less than the paper's effort. What was measured ear
 is in [What we measured of the paper's tables](reproduction.md)."""
 
 
-def evidence_page(folder: str | os.PathLike[str]) -> str:
-    """The tables of a folder of published evidence as one Markdown page."""
-    outcomes = [reproduce(name, evidence=folder) for name in evidence_tables(folder)]
-    parts = [_INTRODUCTION, _counts(outcomes), *(_section(outcome) for outcome in outcomes)]
-    return "\n\n".join(parts) + "\n"
+def evidence_page(
+    folder: str | os.PathLike[str],
+    own: Mapping[str, str] | None = None,
+    root: str | os.PathLike[str] = ".",
+) -> str:
+    """The tables of a folder of published evidence as one Markdown page.
+
+    Parameters
+    ----------
+    folder : path
+    own : mapping of str to str, optional
+        Other tables that follow: the path of each TOML file, and the folder of its evidence.
+    root : path
+        Where the commands that the page names are to be called.
+    """
+    tables = {name: os.fspath(folder) for name in evidence_tables(folder)} | dict(own or {})
+    outcomes = {table: reproduce(table, evidence=place) for table, place in tables.items()}
+    sections = [
+        _section(outcome, _command(table, tables[table], root)) for table, outcome in outcomes.items()
+    ]
+    return "\n\n".join([_INTRODUCTION, _counts(list(outcomes.values())), *sections]) + "\n"
 
 
 def _counts(outcomes: list[Outcome]) -> str:
@@ -55,12 +73,17 @@ def _counts(outcomes: list[Outcome]) -> str:
     )
 
 
-def _section(outcome: Outcome) -> str:
+def _command(table: str, folder: str, root: str | os.PathLike[str]) -> str:
+    """How to show a table from its evidence."""
+    name = Path(os.path.relpath(table, root)).as_posix() if table.endswith(".toml") else table
+    return f"plap reproduce {name} --from {Path(os.path.relpath(folder, root)).as_posix()}"
+
+
+def _section(outcome: Outcome, command: str) -> str:
     text = markdown(outcome.report).strip()
     lowered = re.sub(r"^#", "##", text, flags=re.MULTILINE)
-    name = outcome.result.name
     first, rest = lowered.split("\n", 1)
-    return f"{first}\n\n`plap reproduce {name} --from results/`\n{rest}"
+    return f"{first}\n\n`{command}`\n{rest}"
 
 
 def best_json(folder: str | os.PathLike[str]) -> str:
