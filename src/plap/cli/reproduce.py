@@ -63,6 +63,10 @@ def reproduce(
             help="Maximum number of epochs per run of the search (default: 1000; small: 200).", min=1
         ),
     ] = None,
+    finalists: Annotated[
+        int | None,
+        typer.Option(help="Train the N best of the search with three seeds before one is chosen.", min=1),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: three runs, a small grid, fewer epochs.")
     ] = False,
@@ -123,7 +127,7 @@ def reproduce(
         return
     effort: dict[str, Any] = {
         "runs": runs, "grid": grid, "max_epochs": max_epochs, "patience": patience,
-        "search_epochs": search_epochs, "quick": quick, "protocol": protocol,
+        "search_epochs": search_epochs, "finalists": finalists, "quick": quick, "protocol": protocol,
     }  # fmt: skip
     if only_estimate:
         names = list(tables_by_cost(out=out, root=root, **effort)) if table == _ALL else [table]

@@ -17,6 +17,8 @@ class CellRuns:
 
     plan: CellPlan
     search: tuple[Record, ...] = ()
+    finalists: tuple[Record, ...] = ()
+    """Runs of the best configurations of the search with three seeds, if one was chosen by them."""
     final: tuple[Record, ...] = ()
 
     @property
@@ -37,16 +39,19 @@ class CellRuns:
 
     @property
     def every(self) -> Sequence[Record]:
-        """All runs, each once: a run of the search may be a final one too."""
-        return list({record.run.key: record for record in (*self.search, *self.final)}.values())
+        """All runs, each once: a run of the search or a finalist may be a final one too."""
+        return list(
+            {record.run.key: record for record in (*self.search, *self.finalists, *self.final)}.values()
+        )
 
 
 def stored_runs(plans: Sequence[CellPlan], store: Store) -> list[CellRuns]:
     """What a store holds of cells; there are no final runs of a cell before its search is complete."""
     found = []
     for plan in plans:
-        planned = plan.search()
-        search = store.records(planned)
-        final = store.records(plan.final(search)) if len(search) == len(planned) else []
-        found.append(CellRuns(plan, tuple(search), tuple(final)))
+        stages = plan.stages(store.records)
+        search, finalists, final = (
+            tuple(store.records(stages.get(stage, []))) for stage in ("search", "finalist", "final")
+        )
+        found.append(CellRuns(plan, search, finalists, final))
     return found

@@ -87,6 +87,7 @@ def estimate(
     max_epochs: int | None = None,
     patience: int | None = None,
     search_epochs: int | None = None,
+    finalists: int | None = None,
     quick: bool = False,
     protocol: str | None = None,
     workers: int | None = None,
@@ -102,7 +103,9 @@ def estimate(
 
     Parameters
     ----------
-    table, out, only, runs, grid, max_epochs, patience, search_epochs, quick, protocol, workers, root
+    table, out, only, protocol, workers, root
+        See :func:`plap.reproduce`.
+    runs, grid, max_epochs, patience, search_epochs, finalists, quick
         See :func:`plap.reproduce`.
     progress : function of str, optional
         Called with dataset and model before a cell is timed.
@@ -115,7 +118,7 @@ def estimate(
     """
     plan = TablePlan.of(
         table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-        search_epochs=search_epochs, quick=quick,
+        search_epochs=search_epochs, finalists=finalists, quick=quick,
     )  # fmt: skip
     timed = plan.table.measure == "time"
     count = cores() if workers is None else check_integer("workers", workers, 1)

@@ -28,7 +28,7 @@ from plap.training import RunConfig
 _COLUMNS = {
     "dataset": polars.String,
     "model": polars.String,
-    "stage": polars.String,  # search or final
+    "stage": polars.String,  # search, finalist or final
     "protocol": polars.String,
     "split": polars.String,
     "grid": polars.String,  # full or small
@@ -143,7 +143,7 @@ def _ordered(frame: polars.DataFrame, table: TableDefinition) -> polars.DataFram
 
 
 def _rows(runs: CellRuns) -> Iterator[dict[str, Any]]:
-    for stage, records in (("search", runs.search), ("final", runs.final)):
+    for stage, records in (("search", runs.search), ("finalist", runs.finalists), ("final", runs.final)):
         for record in records:
             setting, config = record.run.setting, record.run.config
             yield {
@@ -163,8 +163,9 @@ def _rows(runs: CellRuns) -> Iterator[dict[str, Any]]:
 
 
 def _cell_runs(plan: CellPlan, rows: Sequence[dict[str, Any]]) -> CellRuns:
-    search, final = (
-        tuple(_record(plan, row) for row in rows if row["stage"] == stage) for stage in ("search", "final")
+    search, finalists, final = (
+        tuple(_record(plan, row) for row in rows if row["stage"] == stage)
+        for stage in ("search", "finalist", "final")
     )
     last = final[-1].run.config
     effort = Effort(
@@ -174,8 +175,9 @@ def _cell_runs(plan: CellPlan, rows: Sequence[dict[str, Any]]) -> CellRuns:
         max_epochs=last.max_epochs,
         patience=last.patience,
         quick=rows[0]["quick"],
+        finalists=max(len({record.run.config.with_values(seed=0) for record in finalists}), 1),
     )
-    return CellRuns(replace(plan, effort=effort), search, final)
+    return CellRuns(replace(plan, effort=effort), search, finalists, final)
 
 
 def _record(plan: CellPlan, row: dict[str, Any]) -> Record:

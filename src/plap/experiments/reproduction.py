@@ -126,6 +126,7 @@ def reproduce(
     max_epochs: int | None = None,
     patience: int | None = None,
     search_epochs: int | None = None,
+    finalists: int | None = None,
     quick: bool = False,
     protocol: str | None = None,
     workers: int | None = None,
@@ -162,6 +163,9 @@ def reproduce(
         Number of epochs without improvement after which a run ends (default: 200).
     search_epochs : int, optional
         Maximum number of epochs per run of the search (default: 1000; 200 in a small grid).
+    finalists : int, optional
+        Train so many configurations, the best of the search, with three seeds each before one is chosen by
+        the mean of their validation scores (default: 1, the best of the search is chosen).
     quick : bool
         A first look: three runs, a small grid, fewer epochs.
     protocol : "paper", "sound" or "masks", optional
@@ -204,7 +208,7 @@ def reproduce(
         return _from_evidence(evidence, load_table(os.fspath(table)), only, folder)
     plan = TablePlan.of(
         table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-        search_epochs=search_epochs, quick=quick,
+        search_epochs=search_epochs, finalists=finalists, quick=quick,
     )  # fmt: skip
     timed = plan.table.measure == "time"
     choose_device(device)  # refuses what is not there before anything is trained
