@@ -8,7 +8,7 @@ DOCS_READY := $(VENV)/.docs-ready
 # Threads that sleep while they wait do not hold each other up on a busy machine.
 export OMP_WAIT_POLICY ?= passive
 
-.PHONY: demo test test-all docs lint style types pytest bench bench-scale clean
+.PHONY: demo test test-all docs evidence lint style types pytest bench bench-scale clean
 
 demo: $(READY)
 	$(BIN)/plap demo
@@ -25,6 +25,10 @@ docs: $(DOCS_READY)
 	rm -rf docs/api/generated
 	$(BIN)/python -m sphinx -W --keep-going -q -j 2 docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+# The page of reproduced tables and the package's best.json, from the published runs in results/.
+evidence: $(READY)
+	$(BIN)/python docs/figures/reproduced_tables.py
 
 # A process per core (at most four, a gigabyte each) with one thread each: threads would only take cores from
 # one another. Tests of several threads ask for them.

@@ -19,6 +19,7 @@ PAGES = sorted(
 PUBLIC = (
     "plap",
     "plap.data",
+    "plap.experiments",
     "plap.insight",
     "plap.models",
     "plap.nn",

@@ -12,7 +12,7 @@ from plap.propagation import aggregation_weights, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:
-    from plap import insight, models, nn, parts, spectral, training
+    from plap import experiments, insight, models, nn, parts, spectral, training
     from plap.data.tables import read_tables
     from plap.experiments.reproduction import reproduce
     from plap.fitting import FitResult, fit
@@ -39,6 +39,7 @@ __all__ = [
     "data",
     "divergence",
     "energy",
+    "experiments",
     "fit",
     "gradient",
     "insight",
@@ -59,7 +60,7 @@ __all__ = [
 
 
 _LAZY = {
-    **dict.fromkeys(("insight", "models", "nn", "parts", "spectral", "training"), ""),
+    **dict.fromkeys(("experiments", "insight", "models", "nn", "parts", "spectral", "training"), ""),
     "FitResult": "plap.fitting",
     "OnGraph": "plap.fitting.on_graph",
     "PGNNClassifier": "plap.fitting.estimator",

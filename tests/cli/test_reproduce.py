@@ -127,3 +127,51 @@ def test_a_picture(tmp_path: Path, plap: Plap, name: str) -> None:
     code, _, said = plap(name, "--only", "model=gcn")
     assert code == 2
     assert "a picture has its own models" in said
+
+
+def test_evidence_is_published_and_shown_again(tmp_path: Path, plap: Plap) -> None:
+    write_tiny_table(tmp_path)
+    effort = ["--quick", "--max-epochs", 3, "--only", "model=mlp", "--workers", 1, "-q"]
+    code, shown, problems = plap("tiny.toml", *effort, "--publish", "results", "--json")
+    assert (code, problems) == (0, f"Published: {Path('results') / 'tiny.parquet'}\n")
+    (tmp_path / "reproduction" / "runs.sqlite").unlink()
+    code, again, problems = plap("tiny.toml", "--from", "results", "--json")
+    assert (code, problems) == (0, "")
+    assert json.loads(again) == json.loads(shown)
+    code, text, _ = plap("tiny.toml", "--from", "results", "-o", "report")
+    assert code == 0
+    assert "MLP" in text
+    assert (tmp_path / "report" / "tiny.html").is_file()
+    code, _, said = plap("tiny.toml", "--from", "nowhere")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "there are no published runs of table tiny" in said
+
+
+def test_an_estimate_trains_nothing(tmp_path: Path, plap: Plap) -> None:
+    write_tiny_table(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    effort = ["--quick", "--only", "model=mlp", "--workers", 1, "--estimate"]
+    code, said, problems = plap("tiny.toml", *effort, "--json")
+    assert (code, problems) == (0, "")
+    found = json.loads(said)
+    assert [entry["runs"] for entry in found["datasets"]] == [4 + 3] * 2
+    assert 0 < found["hours_at_least"] <= found["hours_at_most"]
+    code, said, problems = plap("tiny.toml", *effort)
+    assert code == 0
+    assert "at least" in said
+    assert "csbm:phi=0.8" in said
+    assert "With 1 process" in " ".join(said.split())
+    assert problems.splitlines() == [
+        "timing csbm:phi=0.8,n=60,f=8 · mlp", "timing csbm:phi=-0.8,n=60,f=8 · mlp",
+    ]  # fmt: skip
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_all_tables_that_were_published(tmp_path: Path, plap: Plap) -> None:
+    results = Path(__file__).parents[2] / "results"
+    code, said, problems = plap("all", "--from", results, "--json")
+    assert (code, problems) == (0, "")
+    assert [table["table"] for table in json.loads(said)] == sorted(p.stem for p in results.glob("*.parquet"))
+    code, _, said = plap("all", "--only", "model=mlp")
+    assert (code, said.count("\n")) == (2, 1)
+    assert "only names cells of one table" in said

@@ -9,6 +9,7 @@ import pytest
 from plap.data.benchmarks.registry import BENCHMARKS
 from plap.experiments import protocol
 from plap.experiments.assembly import assemble
+from plap.experiments.cell_runs import stored_runs
 from plap.experiments.plan import Effort, Selection, make_cells
 from plap.experiments.runner import run_cells
 from plap.experiments.store import Store
@@ -43,7 +44,7 @@ def test_from_raw_files_to_a_result(tiny_files: Path, name: str, models: list[st
     cells = make_cells(table, "paper", EFFORT, Selection.parse([f"model={model}" for model in models]))
     with Store(tiny_files / "runs.sqlite") as store:
         assert run_cells(cells, store, ThisProcess()) == {}
-        result = assemble(table, "paper", EFFORT, cells, store)
+        result = assemble(table, "paper", stored_runs(cells, store))
         assert {record.metric for record in store.all_records()} == {metric}
     trained = [cell for cell in result.cells if cell.values]
     assert [cell.model for cell in trained] == models

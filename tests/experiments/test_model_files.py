@@ -9,6 +9,7 @@ import pytest
 from plap.errors import InputError
 from plap.experiments import execution
 from plap.experiments.assembly import assemble
+from plap.experiments.cell_runs import stored_runs
 from plap.experiments.local_processes import LocalProcesses
 from plap.experiments.model_files import UserModelFile, load_model_file
 from plap.experiments.plan import Effort, Selection, make_cells
@@ -107,7 +108,7 @@ def test_parameters_of_ones_own_in_a_table_of_several_processes(tmp_path: Path) 
     cells = make_cells(table, "sound", effort, Selection())
     with Store(tmp_path / "runs.sqlite") as store:
         assert run_cells(cells, store, LocalProcesses(1)) == {}
-        result = assemble(table, "sound", effort, cells, store)
+        result = assemble(table, "sound", stored_runs(cells, store))
         records = store.all_records()
     assert [result.label(model) for model in result.models] == ["mean", "the wide one"]
     assert {record.run.config.parameters.width for record in records} == {4, 8}

@@ -12,6 +12,7 @@ from plap.data import load, split
 from plap.errors import InputError
 from plap.experiments import execution, protocol
 from plap.experiments.assembly import assemble
+from plap.experiments.cell_runs import stored_runs
 from plap.experiments.plan import CellPlan, Effort, Selection, make_cells
 from plap.experiments.runner import TableProgress, _Schedule, run_cells
 from plap.experiments.runs import Job, Record, Setting
@@ -34,7 +35,7 @@ def test_a_cell_is_searched_and_then_run_with_every_seed(tmp_path: Path) -> None
     table, cells = tiny(tmp_path, only="model=mlp")
     with Store(tmp_path / "runs.sqlite") as store:
         assert run_cells(cells, store, ThisProcess()) == {}
-        result = assemble(table, "sound", EFFORT, cells, store)
+        result = assemble(table, "sound", stored_runs(cells, store))
         records = store.all_records()
     assert len(records) == 2 * (4 + 3)
     for cell in result.cells:
@@ -96,11 +97,11 @@ def test_a_table_that_was_cut_short_ends_as_if_it_had_not_been(tmp_path: Path) -
         run_cells(cells, whole, ThisProcess())
         for events in (1, 3, 7, 2, 11):
             run_cells(cells, cut, StopsAfter(events))
-        partial = assemble(table, "sound", EFFORT, cells, cut)
+        partial = assemble(table, "sound", stored_runs(cells, cut))
         assert any(cell.mean is None for cell in partial.cells)
         run_cells(cells, cut, ThisProcess())
         assert equal_records(whole.all_records(), cut.all_records())
-        one, other = (assemble(table, "sound", EFFORT, cells, store) for store in (whole, cut))
+        one, other = (assemble(table, "sound", stored_runs(cells, store)) for store in (whole, cut))
         assert means(one) == means(other)
 
 
@@ -146,7 +147,7 @@ def test_a_cell_that_fails_does_not_hold_up_the_others(tmp_path: Path) -> None:
     table, cells = tiny(tmp_path, text=text)
     with Store(tmp_path / "runs.sqlite") as store:
         problems = run_cells(cells, store, ThisProcess())
-        result = assemble(table, "sound", EFFORT, cells, store, problems)
+        result = assemble(table, "sound", stored_runs(cells, store), problems)
     assert {dataset for dataset, _ in problems} == {"csbm:phi=7,n=60,f=8"}
     assert all("phi" in failure.reason for failure in problems.values())
     assert [cell.mean is None for cell in result.cells] == [False, True, False, True]
@@ -169,7 +170,7 @@ def test_running_times_are_measured_one_run_at_a_time(tmp_path: Path) -> None:
     executor = ThisProcess()
     with Store(tmp_path / "runs.sqlite") as store:
         run_cells(cells, store, executor)
-        result = assemble(table, "sound", EFFORT, cells, store)
+        result = assemble(table, "sound", stored_runs(cells, store))
     assert all(job.setting.alone for job in executor.jobs)
     assert result.unit == "ms per epoch"
     assert all(len(cell.values) == len(cell.totals) == 3 and min(cell.values) > 0 for cell in result.cells)

@@ -12,6 +12,7 @@ from torch import Tensor
 import tiny_training as tiny
 from plap import Graph
 from plap.experiments.assembly import assemble
+from plap.experiments.cell_runs import stored_runs
 from plap.experiments.plan import Effort, Selection, make_cells
 from plap.experiments.runner import run_cells
 from plap.experiments.store import Store
@@ -88,7 +89,7 @@ def test_it_is_a_row_of_a_table(tmp_path: Path) -> None:
     cells = make_cells(table, "sound", effort, Selection.parse(["model=toy", "model=toy-3"]))
     with Store(tmp_path / "runs.sqlite") as store:
         assert run_cells(cells, store, ThisProcess()) == {}
-        result = assemble(table, "sound", effort, cells, store)
+        result = assemble(table, "sound", stored_runs(cells, store))
     assert [result.label(model) for model in result.models] == ["toy of 1", "toy of 3"]
     toy, fixed = result.cells
     assert len(toy.values) == len(fixed.values) == 2

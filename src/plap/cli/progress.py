@@ -93,7 +93,7 @@ def _lines(say: Say) -> Announce:
             told = state.done // _SHARE * _SHARE
             seconds = time.monotonic() - begin
             left = seconds * (1 - state.done) / max(state.done, 1e-9)
-            text = f"best validation score {_score(best)}, about {_duration(left)} left"
+            text = f"best validation score {_score(best)}, about {duration(left)} left"
             say(f"{name}: {state.done:.0%}, {text}")
 
         return report
@@ -106,12 +106,12 @@ def _score(score: float) -> str:
     return f"{score:.1%}" if 0 <= score <= 1 else f"{abs(score):.3g}"
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Such as "40 s" or "3 min".
 
     Examples
     --------
-    >>> _duration(39.6), _duration(190), _duration(7300)
+    >>> duration(39.6), duration(190), duration(7300)
     ('40 s', '3 min', '2.0 h')
     """
     if seconds < 100:

@@ -6,14 +6,17 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from plap.cli.progress import duration
 from plap.errors import InputError
 from plap.experiments import reproduction
+from plap.experiments.all_tables import reproduce_all, tables_by_cost
+from plap.experiments.estimation import Estimate, estimate
 from plap.experiments.plan import Selection
 from plap.experiments.runner import ReportProgress, TableProgress
 from plap.experiments.tables import load_table, table_names
@@ -23,12 +26,17 @@ from plap.reporting.table_terminal import show_table
 from plap.reporting.terminal import make_console, print_line, text_table
 
 _STOPPED = 130
+_ALL = "all"
+"""In place of a table's name: every table whose files are there."""
 
 
 def reproduce(
     table: Annotated[
         str | None,
-        typer.Argument(metavar="TABLE", help="A table or picture of the paper, or a TOML file with a table."),
+        typer.Argument(
+            metavar="TABLE",
+            help="A table or picture of the paper, all for every table, or a TOML file with a table.",
+        ),
     ] = None,
     out: Annotated[
         Path,
@@ -48,6 +56,16 @@ def reproduce(
     patience: Annotated[
         int | None,
         typer.Option(help="Epochs without improvement after which a run ends (default: 200).", min=1),
+    ] = None,
+    search_epochs: Annotated[
+        int | None,
+        typer.Option(
+            help="Maximum number of epochs per run of the search (default: 1000; small: 200).", min=1
+        ),
+    ] = None,
+    finalists: Annotated[
+        int | None,
+        typer.Option(help="Train the N best of the search with three seeds before one is chosen.", min=1),
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: three runs, a small grid, fewer epochs.")
@@ -69,6 +87,20 @@ def reproduce(
     root: Annotated[Path | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Train nothing; report the stored runs.")
+    ] = False,
+    publish: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Also write the runs of finished cells to FOLDER/TABLE.parquet."),
+    ] = None,
+    evidence: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="FOLDER", help="Train nothing; show what was published in FOLDER."),
+    ] = None,
+    only_estimate: Annotated[
+        bool,
+        typer.Option(
+            "--estimate", help="Train nothing; time a few epochs of every cell and show how long it takes."
+        ),
     ] = False,
     list_tables: Annotated[
         bool, typer.Option("--list", help="Show the tables and pictures, and exit.")
@@ -93,28 +125,94 @@ def reproduce(
             table, write_figure(table, out, datasets=_datasets(only or []), quick=quick, **given), as_json
         )
         return
-    with _progress(table, quiet=quiet or as_json or report_only) as progress:
-        outcome = reproduction.reproduce(
-            table, out=out, only=only or (), runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-            quick=quick, protocol=protocol, workers=workers, executor=executor, address=address,
-            device=device, root=root, report_only=report_only, progress=progress,
-        )  # fmt: skip
-    outcome.write()
-    if outcome.tracebacks:
-        typer.echo(f"Tracebacks are in {out / outcome.error_log}.", err=True)
-    if outcome.interrupted:
+    effort: dict[str, Any] = {
+        "runs": runs, "grid": grid, "max_epochs": max_epochs, "patience": patience,
+        "search_epochs": search_epochs, "finalists": finalists, "quick": quick, "protocol": protocol,
+    }  # fmt: skip
+    if only_estimate:
+        names = list(tables_by_cost(out=out, root=root, **effort)) if table == _ALL else [table]
+        _show_estimates(
+            [
+                estimate(name, out=out, only=only or (), workers=workers, root=root, progress=told, **effort)
+                for name in names
+                for told in [None if quiet or as_json else _say]
+            ],
+            as_json=as_json,
+        )
+        return
+    still = quiet or as_json or report_only or evidence is not None
+    with _progress("all tables" if table == _ALL else table, quiet=still) as progress:
+        wanted: dict[str, Any] = effort | {
+            "out": out, "only": only or (), "workers": workers, "executor": executor, "address": address,
+            "device": device, "root": root, "report_only": report_only, "evidence": evidence,
+            "progress": progress,
+        }  # fmt: skip
+        outcomes = reproduce_all(**wanted) if table == _ALL else (reproduction.reproduce(table, **wanted),)
+    _show_outcomes(outcomes, out, publish, as_json=as_json)
+
+
+def _show_outcomes(
+    outcomes: Sequence[reproduction.Outcome], out: Path, publish: Path | None, *, as_json: bool
+) -> None:
+    """Write the reports, then print them; the exit code says whether anything is missing."""
+    for outcome in outcomes:
+        outcome.write()
+        if outcome.tracebacks:
+            typer.echo(f"Tracebacks are in {out / outcome.error_log}.", err=True)
+    if any(outcome.interrupted for outcome in outcomes):
         typer.echo("Stopped. Finished runs are kept; the same command continues from here.", err=True)
         raise typer.Exit(_STOPPED)
-    if outcome.all_failed:
-        raise InputError(next(iter(outcome.problems.values())))
+    if all(outcome.all_failed for outcome in outcomes):
+        raise InputError(next(iter(outcomes[0].problems.values())))
+    for outcome in outcomes if publish is not None else ():
+        if not outcome.all_failed:
+            typer.echo(f"Published: {outcome.publish(publish or out)}", err=True)
     if as_json:
-        print(outcome.to_json())
+        found = [outcome.to_dict() for outcome in outcomes]
+        print(json.dumps(found[0] if len(found) == 1 else found, indent=1))
     else:
         console = make_console()
-        show_table(outcome.report, console)
-        print_line(console, f"Page: {out / (outcome.result.name + '.html')}", wrap=False)
-    if outcome.problems:
+        for outcome in outcomes:
+            show_table(outcome.report, console)
+            print_line(console, f"Page: {out / (outcome.result.name + '.html')}", wrap=False)
+    if any(outcome.problems for outcome in outcomes):
         raise typer.Exit(1)
+
+
+def _say(cell: str) -> None:
+    typer.echo(f"timing {cell}", err=True)
+
+
+def _show_estimates(found: Sequence[Estimate], *, as_json: bool) -> None:
+    if as_json:
+        plain = [each.to_dict() for each in found]
+        print(json.dumps(plain[0] if len(plain) == 1 else plain, indent=1))
+        return
+    console = make_console()
+    for each in found:
+        rows = [
+            (entry.dataset, str(entry.runs), *(duration(seconds / each.workers) for seconds in ends))
+            for entry in each.datasets
+            for ends in [(entry.at_least, entry.at_most)]
+        ]
+        low, high = each.hours
+        total = (
+            (("all", str(each.runs), duration(3600 * low), duration(3600 * high)),) if len(rows) > 1 else ()
+        )
+        headings = ("dataset", "runs left", "at least", "at most")
+        console.print(text_table(headings, [*rows, *total], title=each.table, left=("dataset",)))
+        for reason in dict.fromkeys(each.problems.values()):
+            print_line(console, f"! Not counted: {reason}.")
+        processes = "1 process" if each.workers == 1 else f"{each.workers} processes"
+        print_line(
+            console,
+            f"With {processes}, by timing a few epochs of every cell just now: at least if every run stops "
+            "as soon as its patience allows, at most if none stops early. Reading data is not counted.",
+            style="dim",
+        )
+    if len(found) > 1:
+        low, high = (sum(each.hours[end] for each in found) for end in (0, 1))
+        print_line(console, f"All {len(found)} tables: {duration(3600 * low)} to {duration(3600 * high)}.")
 
 
 @contextmanager

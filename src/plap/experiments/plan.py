@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import Any, Literal
 
 from plap.checks import check_choice, check_integer
 from plap.data.dataset_name import DatasetName
 from plap.errors import InputError
 from plap.experiments.model_files import UserModelFile
+from plap.experiments.protocol import find_protocol
 from plap.experiments.rows import Candidates, GridName, Row, find_candidates
 from plap.experiments.runs import CellKey, Record, Run, Setting, files_digest
-from plap.experiments.tables import TableDefinition
+from plap.experiments.tables import TableDefinition, load_table
 from plap.models import find_model
 from plap.training import RunConfig
 
+FINALIST_SEEDS = 3
+"""Seeds that each of several finalists of a search is trained with."""
+Stage = Literal["search", "finalist", "final"]
+Records = Callable[[Sequence[Run]], Sequence[Record]]
+"""The results of runs that are there, in their order."""
 _BEFORE_A_NAME = re.compile(r",(?=\s*(?:dataset|model)\s*=)")
 """The commas between conditions, not those inside ``csbm:phi=0.5,n=100``."""
 
@@ -34,10 +43,13 @@ class Effort:
     patience: int = 200
     """Number of epochs without improvement after which a run ends."""
     quick: bool = False
+    finalists: int = 1
+    """Number of configurations, the best of the search, that are trained with three seeds before one is
+    chosen; with 1, the best of the search is."""
 
     def __post_init__(self) -> None:
         check_choice("grid", self.grid, GridName)
-        for name in ("runs", "search_epochs", "max_epochs", "patience"):
+        for name in ("runs", "search_epochs", "max_epochs", "patience", "finalists"):
             check_integer(name, getattr(self, name), 1)
 
     @classmethod
@@ -49,23 +61,28 @@ class Effort:
         grid: str | None = None,
         max_epochs: int | None = None,
         patience: int | None = None,
+        search_epochs: int | None = None,
+        finalists: int | None = None,
         quick: bool = False,
     ) -> Effort:
         """The table's own effort, except for what is given.
 
-        In the search of a small grid a run has at most 200 epochs. ``quick`` stands for three runs, a small
-        grid that is searched with 100 epochs, and at most 300 epochs with a patience of 100.
+        In the search of a small grid a run has at most 200 epochs unless ``search_epochs`` is given.
+        ``quick`` stands for three runs, a small grid that is searched with 100 epochs, and at most 300 epochs
+        with a patience of 100.
         """
         name = grid if grid is not None else "small" if quick else "full"
         usual = min(3, table.runs) if quick else table.runs
         most, wait = (300, 100) if quick else (1000, 200)
+        usual_search = 100 if quick else 200 if name == "small" else 1000
         return cls(
             runs=usual if runs is None else runs,
             grid=check_choice("grid", name, GridName),
-            search_epochs=100 if quick else 200 if name == "small" else 1000,
+            search_epochs=usual_search if search_epochs is None else search_epochs,
             max_epochs=most if max_epochs is None else max_epochs,
             patience=wait if patience is None else patience,
             quick=quick,
+            finalists=1 if finalists is None else finalists,
         )
 
     def sentence(self, *, timed: bool) -> str:
@@ -79,10 +96,16 @@ class Effort:
                 "model uses the first configuration of its grid with dropout, and an epoch is a training "
                 "step and an evaluation."
             )
+        chosen = "then the one with the best validation score"
+        if self.finalists > 1:
+            chosen = (
+                f"then the {self.finalists} with the best validation scores with {FINALIST_SEEDS} seeds "
+                "each, and the one with the best mean of these"
+            )
         grid = "paper's grid" if self.grid == "full" else "small part of the grid"
         return (
             f"{whole}{runs} per cell; every configuration of the {grid} was trained once for at most "
-            f"{min(self.search_epochs, self.max_epochs)} epochs, then the one with the best validation score "
+            f"{min(self.search_epochs, self.max_epochs)} epochs, {chosen} "
             f"for all seeds with at most {self.max_epochs} epochs and a patience of {self.patience}."
         )
 
@@ -112,21 +135,51 @@ class CellPlan:
         limit = min(self.effort.search_epochs, self._max_epochs)
         return [self._run(config.with_values(max_epochs=limit, seed=0)) for config in configs]
 
-    def final(self, found: Sequence[Record]) -> list[Run]:
+    def stages(self, records: Records) -> dict[Stage, list[Run]]:
+        """The stages of the cell that are known: each when all runs of the one before have results.
+
+        Parameters
+        ----------
+        records : function of runs
+            The results that are there.
+        """
+        search = self.search()
+        if not search:
+            return {"final": self.final([])}
+        found = records(search)
+        if len(found) < len(search):
+            return {"search": search}
+        if self.effort.finalists == 1:
+            return {"search": search, "final": self.final(found)}
+        again = self.finalists(found)
+        seen = records(again)
+        if len(seen) < len(again):
+            return {"search": search, "finalist": again}
+        return {"search": search, "finalist": again, "final": self.final(found, seen)}
+
+    def finalists(self, found: Sequence[Record]) -> list[Run]:
+        """The best of the search, each with three seeds and as many epochs as a final run."""
+        best = sorted(found, key=_merit, reverse=True)[: self.effort.finalists]
+        return [run for record in best for run in self._seeds(record.run.config, FINALIST_SEEDS)]
+
+    def final(self, found: Sequence[Record], finalists: Sequence[Record] = ()) -> list[Run]:
         """One run per seed, with the configuration that was best in the search by validation alone.
 
         Parameters
         ----------
         found : all records of :meth:`search`
+        finalists : all records of :meth:`finalists`, if there are several
         """
-        chosen = self.chosen(found)
-        return [
-            self._run(chosen.with_values(max_epochs=self._max_epochs, seed=seed))
-            for seed in range(self.effort.runs)
-        ]
+        return self._seeds(self.chosen(found, finalists), self.effort.runs)
 
-    def chosen(self, found: Sequence[Record]) -> RunConfig:
+    def _seeds(self, config: RunConfig, count: int) -> list[Run]:
+        longer = config.with_values(max_epochs=self._max_epochs)
+        return [self._run(longer.with_values(seed=seed)) for seed in range(count)]
+
+    def chosen(self, found: Sequence[Record], finalists: Sequence[Record] = ()) -> RunConfig:
         """The best validation score; of equal ones the lowest loss, then the first of the grid.
+
+        Of several finalists it is the mean of their scores that counts.
 
         Where nothing is searched, the first of the grid. Where time is measured, the first with dropout,
         without which training and evaluation would share a forward pass.
@@ -135,7 +188,12 @@ class CellPlan:
             configs = self._configs()
             dropping = [c for c in configs if getattr(c.parameters, "dropout", 0) > 0]
             return dropping[0] if self.setting.alone and dropping else configs[0]
-        return max(found, key=lambda record: (record.val_score, -record.val_loss)).run.config
+        if not finalists:
+            return max(found, key=_merit).run.config
+        groups: dict[RunConfig, list[tuple[float, float]]] = {}
+        for record in finalists:
+            groups.setdefault(record.run.config.with_values(seed=0), []).append(_merit(record))
+        return max(groups, key=lambda config: tuple(map(fmean, zip(*groups[config], strict=True))))
 
     @property
     def _max_epochs(self) -> int:
@@ -147,6 +205,11 @@ class CellPlan:
 
     def _run(self, config: RunConfig) -> Run:
         return Run(self.setting, self.model, config, self.model_file.digest if self.model_file else "")
+
+
+def _merit(record: Record) -> tuple[float, float]:
+    """Validation score, then the negative loss: higher is better."""
+    return record.val_score, -record.val_loss
 
 
 @dataclass(frozen=True)
@@ -224,6 +287,34 @@ def make_cells(table: TableDefinition, protocol: str, effort: Effort, selection:
                 file = model_files[row.key]
                 cells.append(CellPlan(row.key, dataset, setting, candidates[row.key], effort, file))
     return cells
+
+
+@dataclass(frozen=True)
+class TablePlan:
+    """What is to be run of a table."""
+
+    table: TableDefinition
+    protocol: str
+    cells: tuple[CellPlan, ...]
+    """Dataset by dataset; at least one."""
+
+    @classmethod
+    def of(
+        cls,
+        table: str | os.PathLike[str],
+        *,
+        only: str | Sequence[str] = (),
+        protocol: str | None = None,
+        **effort: Any,
+    ) -> TablePlan:
+        """The wanted cells of a table by its name or file; ``effort`` as :meth:`Effort.of` takes it."""
+        found = load_table(os.fspath(table))
+        rules = find_protocol(found.protocol if protocol is None else protocol).name
+        selection = Selection.parse([only] if isinstance(only, str) else only)
+        cells = make_cells(found, rules, Effort.of(found, **effort), selection)
+        if not cells:
+            raise InputError("only leaves no cell of the table")
+        return cls(found, rules, tuple(cells))
 
 
 def _candidates(table: TableDefinition, row: Row, file: UserModelFile | None) -> Candidates:

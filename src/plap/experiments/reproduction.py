@@ -12,10 +12,11 @@ from typing import Any, Literal
 from plap.checks import check_choice, check_integer
 from plap.errors import InputError
 from plap.experiments.assembly import assemble
+from plap.experiments.cell_runs import CellRuns, stored_runs
+from plap.experiments.evidence import read_evidence, write_evidence
 from plap.experiments.execution import Executor, JobFailed
 from plap.experiments.local_processes import LocalProcesses
-from plap.experiments.plan import Effort, Selection, make_cells
-from plap.experiments.protocol import find_protocol
+from plap.experiments.plan import Selection, TablePlan
 from plap.experiments.published import PublishedCell
 from plap.experiments.ray_cluster import RayCluster
 from plap.experiments.runner import ReportProgress, run_cells
@@ -23,7 +24,7 @@ from plap.experiments.runs import CellKey
 from plap.experiments.store import Store
 from plap.experiments.table_report import table_report
 from plap.experiments.table_result import Cell, TableResult
-from plap.experiments.tables import load_table
+from plap.experiments.tables import TableDefinition, load_table
 from plap.reporting.figures import FIGURES
 from plap.reporting.picture import check_folder, write_files
 from plap.reporting.table_content import TableReport
@@ -31,7 +32,8 @@ from plap.reporting.table_files import table_files
 from plap.training.devices import choose_device
 
 ExecutorName = Literal["local", "ray"]
-_STORE = "runs.sqlite"
+STORE = "runs.sqlite"
+"""Name of the store in the folder of results."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Outcome:
 
     result: TableResult
     """Every cell with its scores, mean and interval, beside the published value."""
+    table: TableDefinition
+    """What was to be run."""
+    cells: tuple[CellRuns, ...] = ()
+    """The runs of every cell."""
     problems: Mapping[CellKey, str] = field(default_factory=dict)
     """Why cells could not be trained: one sentence per (dataset, model)."""
     tracebacks: tuple[str, ...] = ()
@@ -81,6 +87,19 @@ class Outcome:
         check_folder(place)
         return write_files(place, self.files)
 
+    def publish(self, folder: str | os.PathLike[str]) -> Path:
+        """Write every run of the finished cells to ``NAME.parquet``, and return its path.
+
+        Cells that the file already has are replaced; its others stay. ``reproduce(table, evidence=folder)``
+        shows the table from it without training.
+
+        Parameters
+        ----------
+        folder : path
+            Created if it does not exist.
+        """
+        return write_evidence(folder, self.table, self.cells)
+
     def to_dict(self) -> dict[str, Any]:
         """The rules, and for every cell its scores, settings and published value, as plain values."""
         result = self.result
@@ -106,6 +125,8 @@ def reproduce(
     grid: str | None = None,
     max_epochs: int | None = None,
     patience: int | None = None,
+    search_epochs: int | None = None,
+    finalists: int | None = None,
     quick: bool = False,
     protocol: str | None = None,
     workers: int | None = None,
@@ -114,6 +135,7 @@ def reproduce(
     device: str = "cpu",
     root: str | os.PathLike[str] | None = None,
     report_only: bool = False,
+    evidence: str | os.PathLike[str] | None = None,
     progress: ReportProgress | None = None,
 ) -> Outcome:
     """Run a table of the paper and compare it with the published numbers.
@@ -139,6 +161,11 @@ def reproduce(
         Maximum number of epochs per run (default: 1000).
     patience : int, optional
         Number of epochs without improvement after which a run ends (default: 200).
+    search_epochs : int, optional
+        Maximum number of epochs per run of the search (default: 1000; 200 in a small grid).
+    finalists : int, optional
+        Train so many configurations, the best of the search, with three seeds each before one is chosen by
+        the mean of their validation scores (default: 1, the best of the search is chosen).
     quick : bool
         A first look: three runs, a small grid, fewer epochs.
     protocol : "paper", "sound" or "masks", optional
@@ -156,6 +183,9 @@ def reproduce(
         Folder of the benchmark data, instead of ``$PLAP_DATA``.
     report_only : bool
         Train nothing: the result of what ``out`` has stored.
+    evidence : path, optional
+        Train nothing: the result of the published runs in this folder, see ``Outcome.publish``. The effort
+        is that of the published runs, so ``only`` is the only other option that counts.
     progress : function of a TableProgress, optional
         Called at the start and after every run.
 
@@ -173,41 +203,59 @@ def reproduce(
     """
     if table in FIGURES:
         raise InputError(f"{table} is a picture: plap.reporting.figures.writing.write_figure draws it")
-    wanted = load_table(os.fspath(table))
-    rules = find_protocol(wanted.protocol if protocol is None else protocol).name
-    effort = Effort.of(wanted, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience, quick=quick)
-    cells = make_cells(wanted, rules, effort, Selection.parse([only] if isinstance(only, str) else only))
-    if not cells:
-        raise InputError("only leaves no cell of the table")
-    choose_device(device)  # refuses what is not there before anything is trained
-    trainer = None if report_only else _executor(executor, address, workers, root, wanted.measure == "time")
     folder = None if out is None else Path(out)
+    if evidence is not None:
+        return _from_evidence(evidence, load_table(os.fspath(table)), only, folder)
+    plan = TablePlan.of(
+        table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
+        search_epochs=search_epochs, finalists=finalists, quick=quick,
+    )  # fmt: skip
+    timed = plan.table.measure == "time"
+    choose_device(device)  # refuses what is not there before anything is trained
+    trainer = None if report_only else _executor(executor, address, workers, root, timed)
     if report_only:
         _check_stored(folder)
     failures: dict[CellKey, JobFailed] = {}
     interrupted = False
-    with Store(None if folder is None else folder / _STORE) as store:
+    with Store(None if folder is None else folder / STORE) as store:
         if trainer is not None:
             try:
-                failures = run_cells(cells, store, trainer, progress, device)
+                failures = run_cells(plan.cells, store, trainer, progress, device)
             except KeyboardInterrupt:
                 interrupted = True
-        result = assemble(wanted, rules, effort, cells, store, failures)
+        found = tuple(stored_runs(plan.cells, store))
     return Outcome(
-        result,
+        assemble(plan.table, plan.protocol, found, failures),
+        plan.table,
+        found,
         {cell: failure.reason for cell, failure in failures.items()},
         tuple(dict.fromkeys(failure.details for failure in failures.values() if failure.details)),
-        all_failed=len(failures) == len(cells),
+        all_failed=len(failures) == len(plan.cells),
         interrupted=interrupted,
         out=folder,
     )
 
 
+def _from_evidence(
+    evidence: str | os.PathLike[str], table: TableDefinition, only: str | Sequence[str], out: Path | None
+) -> Outcome:
+    selection = Selection.parse([only] if isinstance(only, str) else only)
+    found = tuple(read_evidence(evidence, table, selection))
+    if not found:
+        raise InputError(f"only leaves no cell of table {table.name} that was published in {evidence}")
+    return Outcome(assemble(table, found[0].plan.setting.protocol, found), table, found, out=out)
+
+
 def _check_stored(folder: Path | None) -> None:
     if folder is None:
         raise InputError("report_only needs out, the folder in which an earlier call stored its runs")
-    if not (folder / _STORE).is_file():
-        raise InputError(f"report_only: there is no store {folder / _STORE}")
+    if not (folder / STORE).is_file():
+        raise InputError(f"report_only: there is no store {folder / STORE}")
+
+
+def cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _executor(
@@ -218,24 +266,24 @@ def _executor(
     timed: bool,
 ) -> Executor:
     check_choice("executor", name, ExecutorName)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = cores if workers is None else check_integer("workers", workers, 1)
+    count = cores() if workers is None else check_integer("workers", workers, 1)
     place = None if root is None else Path(root)
     if name == "local":
         if address is not None:
             raise InputError("address is for the executor ray only")
-        return LocalProcesses(1, cores, root=place) if timed else LocalProcesses(count, root=place)
+        return LocalProcesses(1, cores(), root=place) if timed else LocalProcesses(count, root=place)
     if timed:
         raise InputError("running times are measured by one process on this machine, not by Ray")
     return RayCluster(address, count, root=place)
 
 
 def _plain_cell(result: TableResult, cell: Cell) -> dict[str, Any]:
+    reason = result.difference(cell)
     return {
         "model": cell.model, "dataset": cell.dataset, "runs": len(cell.values), "mean": cell.mean,
         "std": cell.deviation, "interval": cell.interval, "mark": result.mark(cell),
         "published": _plain_published(cell.published), "difference": cell.difference,
-        "agreement": result.agreement(cell),
+        "agreement": result.agreement(cell), "cause": reason.cause if reason else None,
         "config": cell.config, "tried": cell.tried, "grid": cell.grid,
         "not_finite": cell.not_finite, "problem": cell.problem, "out_of_memory": cell.out_of_memory,
     }  # fmt: skip

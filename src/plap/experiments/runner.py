@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plap.data.benchmarks.registry import BENCHMARKS
 from plap.experiments.execution import Executor, JobCompleted, JobFailed, RunFinished
-from plap.experiments.plan import CellPlan
+from plap.experiments.plan import FINALIST_SEEDS, CellPlan, Stage
 from plap.experiments.protocol import find_protocol
 from plap.experiments.runs import CellKey, Job, Run
 from plap.experiments.store import Store
@@ -82,7 +82,7 @@ def run_cells(
 
 
 class _Schedule:
-    """The jobs of a table: those of a cell's search first, then those of its seeds."""
+    """The jobs of a table: those of a cell's search first, then those of its finalists and its seeds."""
 
     def __init__(self, cells: Sequence[CellPlan], store: Store, device: str) -> None:
         self._store, self._device = store, device
@@ -93,7 +93,8 @@ class _Schedule:
         self._cells = {cell.key: cell for cell in cells}
         self._open: dict[CellKey, int] = dict.fromkeys(self._cells, 0)
         """Number of jobs of the present stage that have not ended."""
-        self._searching: set[CellKey] = set()
+        self._to_come: dict[CellKey, list[Run]] = {}
+        """Stand-ins for the runs of later stages."""
         self._jobs: deque[Job] = deque()
         for name in self._cells:
             self._begin(name)
@@ -111,34 +112,23 @@ class _Schedule:
         return None
 
     def completed(self, job: Job) -> None:
-        """Continue with the seeds of a cell when its search is complete."""
+        """Continue with the next stage of a cell when one is complete."""
         name = job.cell
         self._open[name] -= 1
-        if not self._open[name] and name in self._searching and name not in self.failures:
-            self._searching.remove(name)
-            self._finish(name, in_front=True)
+        if not self._open[name] and self._to_come[name] and name not in self.failures:
+            self._begin(name, in_front=True)
 
-    def _begin(self, name: CellKey) -> None:
-        cell = self._cells[name]
-        search = cell.search()
-        self.runs[name] = list(search)
-        missing = self._store.missing(search)
-        if missing:
-            self._searching.add(name)
-            self._queue(name, missing)
-        else:
-            self._finish(name)
-
-    def _finish(self, name: CellKey, *, in_front: bool = False) -> None:
-        cell = self._cells[name]
-        final = cell.final(self._store.records(cell.search()))
-        self.runs[name] = list(dict.fromkeys([*self.runs[name], *final]))
-        self._queue(name, self._store.missing(final), in_front=in_front)
+    def _begin(self, name: CellKey, *, in_front: bool = False) -> None:
+        """Queue the first stage of a cell that is not complete; the last may be complete as well."""
+        stages = self._cells[name].stages(self._store.records)
+        self.runs[name] = list(dict.fromkeys(run for runs in stages.values() for run in runs))
+        stage = list(stages)[-1]
+        self._to_come[name] = _to_come(self._cells[name], stages)
+        self._queue(name, self._store.missing(stages[stage]), in_front=in_front)
 
     def _queue(self, name: CellKey, runs: Sequence[Run], *, in_front: bool = False) -> None:
         cell = self._cells[name]
-        small = graph_size(cell.setting.dataset) <= _SMALL_GRAPH
-        size = _RUNS_PER_JOB_ON_A_SMALL_GRAPH if small else _RUNS_PER_JOB
+        size = job_size(cell.setting.dataset)
         jobs = [
             Job(
                 cell.setting,
@@ -159,13 +149,36 @@ class _Schedule:
         """Estimated work and number of all runs, including the seeds that follow a search."""
         total, count = 0.0, 0
         for name, runs in self.runs.items():
-            cell = self._cells[name]
-            known = list(runs)
-            if name in self._searching:
-                known += cell.final([])
+            known = [*runs, *self._to_come[name]]
             total += sum(run_work(run) for run in known)
             count += len(known)
         return total, count
+
+
+def missing_work(cells: Sequence[CellPlan], store: Store) -> float:
+    """Work of the runs of cells that a store does not have, in the unit of :func:`run_work`."""
+    return sum(run_work(run) for cell in cells for run in missing_runs(cell, store))
+
+
+def missing_runs(cell: CellPlan, store: Store) -> list[Run]:
+    """The runs of a cell that a store does not have; before its search is complete, as many as will be."""
+    stages = cell.stages(store.records)
+    known = [run for runs in stages.values() for run in store.missing(runs)]
+    return [*dict.fromkeys(known), *_to_come(cell, stages)]
+
+
+def _to_come(cell: CellPlan, stages: Mapping[Stage, Sequence[Run]]) -> list[Run]:
+    """Stand-ins for the runs of stages that are not known yet: as many, and as long."""
+    if "final" in stages:
+        return []
+    others = max(cell.effort.finalists - 1, 0) * FINALIST_SEEDS if "finalist" not in stages else 0
+    final = cell.final([])
+    return [*final, *(final[0] for _ in range(others))]
+
+
+def job_size(dataset: str) -> int:
+    """How many runs are trained at once."""
+    return _RUNS_PER_JOB_ON_A_SMALL_GRAPH if graph_size(dataset) <= _SMALL_GRAPH else _RUNS_PER_JOB
 
 
 def run_work(run: Run) -> float:

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from plap.data.benchmarks.registry import BENCHMARKS
 from plap.data.dataset_name import DatasetName
+from plap.experiments.differences import CAUSES
 from plap.experiments.protocol import PROTOCOLS
 from plap.experiments.published import PublishedCell
 from plap.experiments.table_result import Cell, TableResult
@@ -62,6 +63,7 @@ def table_report(result: TableResult) -> TableReport:
 
 def _cell(result: TableResult, cell: Cell) -> ResultCell:
     ratio, published_ratio = _ratios(result, cell)
+    reason = result.difference(cell)
     return ResultCell(
         model=cell.model,
         dataset=cell.dataset,
@@ -73,6 +75,8 @@ def _cell(result: TableResult, cell: Cell) -> ResultCell:
         published=_published(cell.published),
         difference=cell.difference,
         agreement=result.agreement(cell),
+        cause=CAUSES[reason.cause] if reason else "",
+        cause_note=reason.note if reason else "",
         ratio=ratio,
         published_ratio=published_ratio,
         run_seconds=fmean(cell.totals) if cell.totals else None,

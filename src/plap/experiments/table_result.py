@@ -11,10 +11,13 @@ from typing import Any
 
 from scipy.stats import t
 
+from plap.experiments.differences import Difference, find_cause
 from plap.experiments.published import PublishedCell
 from plap.reporting.table_content import Agreement, Mark
 
 _TWO_SIGMA = 2.0
+_PAPER = "paper"
+"""The protocol under which a difference is one of the results and not of the rules."""
 
 
 @dataclass(frozen=True)
@@ -117,6 +120,12 @@ class TableResult:
         if abs(cell.difference) <= allowed:
             return "agrees"
         return "above" if cell.difference > 0 else "below"
+
+    def difference(self, cell: Cell) -> Difference | None:
+        """Why a cell does not agree; None if it does, or if the rules are not the paper's."""
+        if self.protocol != _PAPER:
+            return None
+        return find_cause(self.name, cell.model, cell.dataset, self.agreement(cell))
 
     def mark(self, cell: Cell) -> Mark:
         """``best`` of its family and column, or ``near``: inside the 95 % interval of the best's mean."""

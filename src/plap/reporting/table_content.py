@@ -66,6 +66,10 @@ class ResultCell:
     difference: float | None = None
     """Our mean minus the published one."""
     agreement: Agreement = "unknown"
+    cause: str = ""
+    """Why the two differ; empty where they agree."""
+    cause_note: str = ""
+    """What is known about that, in a sentence."""
     ratio: float | None = None
     """In a table of times: a multiple of the MLP's."""
     published_ratio: float | None = None

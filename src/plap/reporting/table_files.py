@@ -70,6 +70,7 @@ def _row(report: TableReport, cell: ResultCell, fields: list[str]) -> dict[str, 
         "published_out_of_memory": "yes" if published and published.out_of_memory else "",
         "difference": None if report.timed else cell.difference,
         "agreement": "" if cell.agreement == "unknown" else cell.agreement,
+        "cause": cell.cause,
     }
     if report.timed:
         row |= {

@@ -10,6 +10,8 @@ from plap.reporting.table_content import DatasetColumn, Mark, ModelRow, ResultCe
 from plap.reporting.table_sentences import explanations, headline
 
 _MOST_COLUMNS = 7
+_MOST_TIMES = 6
+"""The same for times, which have a ratio beside them."""
 _ESCAPES = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -47,12 +49,15 @@ def latex(report: TableReport) -> str:
         r"% Needs \usepackage{booktabs}.",
         r"\begin{table}[htp]",
         r"\centering",
+        r"\setlength\belowcaptionskip{4pt}",
         rf"\caption{{{escape(caption)}}}",
         rf"\label{{tab:{re.sub(r'[^A-Za-z0-9]+', '-', report.name)}}}",
         r"\footnotesize",
-        r"\setlength\tabcolsep{3pt}",
+        rf"\setlength\tabcolsep{{{2 if report.timed else 3}pt}}",
     ]
-    for number, (start, stop) in enumerate(_blocks(len(report.datasets))):
+    for number, (start, stop) in enumerate(
+        _blocks(len(report.datasets), _MOST_TIMES if report.timed else _MOST_COLUMNS)
+    ):
         if number:
             lines.append(r"\par\medskip")
         lines += _tabular(report, slice(start, stop))
@@ -70,9 +75,9 @@ def escape(text: str) -> str:
     return "".join(_ESCAPES.get(character, character) for character in " ".join(text.split()))
 
 
-def _blocks(columns: int) -> list[tuple[int, int]]:
+def _blocks(columns: int, most: int) -> list[tuple[int, int]]:
     """Ranges of columns, as equal as possible, none too wide for a page."""
-    count = -(-columns // _MOST_COLUMNS)
+    count = -(-columns // most)
     size = -(-columns // max(count, 1))
     return [(first, first + size) for first in range(0, columns, size or 1)]
 

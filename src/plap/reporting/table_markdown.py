@@ -10,6 +10,7 @@ from plap.reporting.table_cells import cell_text, join_deviation
 from plap.reporting.table_content import DatasetColumn, Mark, ResultCell, TableReport
 from plap.reporting.table_sentences import (
     agreement_sentence,
+    causes,
     differing,
     explanations,
     headline,
@@ -45,6 +46,7 @@ def markdown(report: TableReport, picture: str | None = None) -> str:
     if differing(report):
         parts += ["## Differences from the published values", _differences(report)]
     for title, sentences in (
+        ("Causes of the differences", causes(report)),
         ("Experimental setup", report.rules),
         ("About the published table", report.notes),
         ("Missing results", problems(report)),
@@ -88,7 +90,7 @@ def _marked(mean: str, deviation: str, mark: Mark) -> str:
 def _differences(report: TableReport) -> str:
     texts = [(cell, cell_text(report, cell)) for cell in differing(report)]
     return _table(
-        ["", "Model", "Dataset", "Ours", "Published", "Difference"],
+        ["", "Model", "Dataset", "Ours", "Published", "Difference", "Cause"],
         (
             [
                 text.symbol,
@@ -97,6 +99,7 @@ def _differences(report: TableReport) -> str:
                 text.ours,
                 text.published,
                 text.difference,
+                escape(cell.cause),
             ]
             for cell, text in texts
         ),

@@ -72,6 +72,21 @@ def differing(report: TableReport) -> tuple[ResultCell, ...]:
     return tuple(sorted(cells, key=lambda cell: -abs(cell.difference or 0.0)))
 
 
+def causes(report: TableReport) -> tuple[str, ...]:
+    """Why cells differ from the published ones: each cause with what is known about it and its cells."""
+    cells_of: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for cell in report.cells:
+        if cell.cause:
+            models = cells_of.setdefault((cell.cause, cell.cause_note), {})
+            models.setdefault(cell.model, []).append(report.dataset_label(cell.dataset))
+    sentences = []
+    for (cause, note), models in cells_of.items():
+        cells = [f"{report.model_label(model)} on {joined(names)}" for model, names in models.items()]
+        known = f" {note}" if note else ""
+        sentences.append(f"{cause[:1].upper()}{cause[1:]}: {'; '.join(cells)}.{known}")
+    return tuple(sentences)
+
+
 def problems(report: TableReport) -> tuple[str, ...]:
     """Why values are missing, and which runs diverged; one sentence each."""
     models_of: dict[tuple[str, str], list[str]] = {}

@@ -12,6 +12,7 @@ from plap.reporting.table_cells import cell_text
 from plap.reporting.table_content import DatasetColumn, Mark, ResultCell, TableReport
 from plap.reporting.table_sentences import (
     agreement_sentence,
+    causes,
     explanations,
     headline,
     problems,
@@ -42,6 +43,8 @@ def show_table(report: TableReport, console: Console | None = None) -> None:
     for sentence in _legend(report, plain=plain):
         print_line(console, sentence, style="dim")
     for sentence in (*report.rules, *(f"Published table: {note}" for note in report.notes)):
+        print_line(console, f"· {sentence}", style="dim")
+    for sentence in causes(report):
         print_line(console, f"· {sentence}", style="dim")
     for sentence in problems(report):
         print_line(console, f"! {sentence}")

@@ -1,0 +1,33 @@
+"""Write the page of reproduced tables, and the configurations that the package ships, from ``results/``.
+
+``make evidence`` runs it after ``plap reproduce TABLE --publish results/``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plap.experiments.evidence_page import best_json, evidence_page
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+OWN = {
+    str(table): str(RESULTS / "own")
+    for table in [ROOT / "benchmarks" / "directed" / "directed-heterophilic.toml"]
+    if (RESULTS / "own" / f"{table.stem}.parquet").exists()
+}
+"""Tables that are not the package's."""
+
+
+def generated() -> dict[Path, str]:
+    """What the files should hold."""
+    return {
+        ROOT / "docs" / "reproduced-tables.md": evidence_page(RESULTS, OWN, ROOT),
+        ROOT / "src" / "plap" / "experiments" / "best.json": best_json(RESULTS),
+    }
+
+
+if __name__ == "__main__":
+    for path, text in generated().items():
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))
