@@ -28,6 +28,7 @@ PUBLIC = (
     "plap.spectral",
     "plap.training",
     "plap.training.pieces",
+    "plap.fitting.export",
 )
 
 

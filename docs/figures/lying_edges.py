@@ -44,7 +44,7 @@ def measured() -> list[Point]:
         model = name.strip("*")
         if model in DRAWN:
             for rate, cell in zip(rates, cells, strict=True):
-                found = re.match(r"([\d.]+) ± ([\d.]+)", cell)
+                found = re.match(r"([\d.]+) ± ([\d.]+)", cell.replace("*", ""))
                 if found is None:
                     raise ValueError(
                         f"docs/robustness.md: {model} at {rate} % is not a mean ± deviation: {cell}"
