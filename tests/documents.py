@@ -29,6 +29,7 @@ PUBLIC = (
     "plap.spectral",
     "plap.training",
     "plap.training.pieces",
+    "plap.fitting.export",
 )
 
 

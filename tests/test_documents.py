@@ -67,6 +67,7 @@ RETURNED_BY = {
     "Trial": "tune",
     "TrustComparison": "compare_trust",
     "TuneResult": "tune",
+    "Export": "export_model",
 }
 """What people get rather than make, and an example's name that shows it."""
 RUNNABLE = [

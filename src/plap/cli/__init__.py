@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import io
 import os
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
+from inspect import getdoc
 from typing import Annotated, NamedTuple
 
 import typer
@@ -65,7 +67,7 @@ def application(wanted: str | None = None) -> typer.Typer:
         if isinstance(loaded, typer.Typer):
             app.add_typer(loaded, name=name)
         else:
-            app.command(name)(loaded)
+            app.command(name, help=_paragraphs(loaded))(loaded)
     return app
 
 
@@ -90,6 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"plap: the output cannot be written ({error.strerror})", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not flushed there
         sys.exit(2)
+
+
+def _paragraphs(command: Callable[..., None]) -> str:
+    """The docstring with one line per paragraph, for a terminal of any width."""
+    return re.sub(r"(?<!\n)\n(?!\n)", " ", getdoc(command) or "")
 
 
 def _not_loaded() -> None:

@@ -24,6 +24,8 @@ from plap.nn import PGNN, PLaplacianConv
 from plap.propagation import propagate
 from plap.training import RunConfig
 
+__all__ = ["Export", "export_model"]
+
 SUFFIXES = (".pt2", ".onnx")
 DESCRIPTION = "plap.json"
 """The file inside a ``.pt2`` and the metadata entry of an ``.onnx`` that say what a program is for."""
