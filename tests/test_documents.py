@@ -211,6 +211,9 @@ def test_the_reproduced_tables_are_those_of_the_evidence() -> None:
     assert len(made) == 2
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, f"run make evidence: {name_of(path)} is out of date"
+    page = (ROOT / "docs" / "reproduced-tables.md").read_text(encoding="utf-8")
+    for picture in re.findall(r"\]\((figures/[^)]+)\)", page):
+        assert 10_000 < (ROOT / "docs" / picture).stat().st_size < 200_000
 
 
 def test_the_gallery_is_complete() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plap.experiments.evidence_page import best_json, evidence_page
+from plap.experiments.evidence_page import best_json, curves, evidence_page
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -20,7 +20,7 @@ OWN = {
 
 
 def generated() -> dict[Path, str]:
-    """What the files should hold."""
+    """What the text files should hold."""
     return {
         ROOT / "docs" / "reproduced-tables.md": evidence_page(RESULTS, OWN, ROOT),
         ROOT / "src" / "plap" / "experiments" / "best.json": best_json(RESULTS),
@@ -31,3 +31,6 @@ if __name__ == "__main__":
     for path, text in generated().items():
         path.write_text(text, encoding="utf-8")
         print(path.relative_to(ROOT))
+    for name, picture in curves(RESULTS).items():
+        (Path(__file__).parent / name).write_bytes(picture)
+        print(f"docs/figures/{name}")

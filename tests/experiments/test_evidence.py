@@ -143,8 +143,23 @@ def test_the_evidence_of_the_project(table: str) -> None:
         assert found == runs.chosen
 
 
+@pytest.mark.parametrize("table", evidence_tables(RESULTS))
+def test_what_is_said_of_a_search_is_so(table: str) -> None:
+    """A cause that names what the search chose is true of the runs that are published."""
+    outcome = plap.reproduce(table, evidence=RESULTS)
+    chosen = {(runs.plan.model, runs.plan.dataset): runs.chosen for runs in outcome.cells}
+    for cell in outcome.report.cells:
+        config = chosen.get((cell.model, cell.dataset))
+        if config is None:
+            continue
+        if "α = 1" in cell.cause_note:
+            assert config.value("alpha") == 1
+        if "a large μ" in cell.cause_note:
+            assert config.value("mu") >= 1
+
+
 def test_evidence_is_small() -> None:
-    assert sum(path.stat().st_size for path in RESULTS.iterdir()) < 3_000_000
+    assert sum(path.stat().st_size for path in RESULTS.rglob("*") if path.is_file()) < 3_000_000
 
 
 def test_the_page_has_every_cell(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ def evidence_page(
         Other tables that follow: the path of each TOML file, and the folder of its evidence.
     root : path
         Where the commands that the page names are to be called.
+
+    Returns
+    -------
+    str
+        It shows ``figures/NAME-curve.png`` for each table with curves, see :func:`curves`.
     """
     tables = {name: os.fspath(folder) for name in evidence_tables(folder)} | dict(own or {})
     outcomes = {table: reproduce(table, evidence=place) for table, place in tables.items()}
@@ -53,6 +58,12 @@ def evidence_page(
         _section(outcome, _command(table, tables[table], root)) for table, outcome in outcomes.items()
     ]
     return "\n\n".join([_INTRODUCTION, _counts(list(outcomes.values())), *sections]) + "\n"
+
+
+def curves(folder: str | os.PathLike[str]) -> dict[str, bytes]:
+    """The pictures of the tables that have curves, as PNG, by the names of their files."""
+    files = (reproduce(name, evidence=folder).files for name in evidence_tables(folder))
+    return {name: content for found in files for name, content in found.items() if name.endswith(".png")}
 
 
 def _counts(outcomes: list[Outcome]) -> str:
@@ -80,7 +91,9 @@ def _command(table: str, folder: str, root: str | os.PathLike[str]) -> str:
 
 
 def _section(outcome: Outcome, command: str) -> str:
-    text = markdown(outcome.report).strip()
+    report = outcome.report
+    picture = f"figures/{report.name}-curve.png" if report.panels else None
+    text = markdown(report, picture).strip()
     lowered = re.sub(r"^#", "##", text, flags=re.MULTILINE)
     first, rest = lowered.split("\n", 1)
     return f"{first}\n\n`{command}`\n{rest}"
