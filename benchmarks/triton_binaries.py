@@ -63,9 +63,9 @@ class Binary:
 
 def compiled(
     kernel: str, target: str, penalty: Penalty | None = None, channels: int = 64,
-    dtype: torch.dtype = torch.float32, *, aligned: bool = True, **flags: bool,
+    dtype: torch.dtype = torch.float32, *, aligned: bool = True, index: str = "i32", **flags: int,
 ) -> Binary:  # fmt: skip
-    """Compile a kernel as the launcher calls it; ``flags`` are constants such as WANT=False.
+    """Compile a kernel as the launcher calls it; ``flags`` are constants such as WANT=False or runs=1.
 
     Triton compiles anew for arrays that do not begin at a multiple of 16 bytes, which happens where the
     number of channels is no multiple of 4; they are not ``aligned``.
@@ -74,7 +74,8 @@ def compiled(
     constants = constants_of(function, penalty, channels, dtype) | flags
     real = "*fp64" if dtype == torch.float64 else "*fp32"
     signature = {
-        name: _type(name, real) if name not in constants else "constexpr" for name in function.arg_names
+        name: _type(name, real, index) if name not in constants else "constexpr"
+        for name in function.arg_names
     }
     pointers = [place for place, kind in enumerate(signature.values()) if kind.startswith("*")]
     hints = {(place,): [["tt.divisibility", 16]] for place in pointers if aligned}
@@ -106,11 +107,11 @@ def constants_of(function: Any, penalty: Penalty | None, channels: int, dtype: t
     return {name: value for name, value in values.items() if name in function.arg_names}
 
 
-def _type(name: str, real: str) -> str:
+def _type(name: str, real: str, index: str) -> str:
     if name in _SIZES:
         return "i32"
     if name in ("indptr", "indices"):
-        return "*i32"
+        return f"*{index}"
     return "*i64" if name in _LONGS else "*fp64" if name in _DOUBLES else real
 
 
