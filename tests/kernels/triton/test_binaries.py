@@ -59,15 +59,22 @@ def variants_of(kernel: str) -> list[dict[str, int]]:
     return [variant for variant in VARIANTS if set(variant) <= known]
 
 
+def test_wide_rows_of_float64_compile_without_spills() -> None:
+    check("prepare", "sm_90", None, 128, torch.float64, aligned=True)
+
+
 def test_the_kernels_of_a_single_damped_run_compile() -> None:
-    for kernel, flags in (("forward", {"LAST": True}), ("backward", {"CLAMP": True}), ("weight", {})):
-        damped = {"DAMPED": True} if kernel != "weight" else {}
-        found = compiled(kernel, "sm_90", SCAD(0.3), 16, **flags, **damped, runs=1)
+    for kernel, flags in (
+        ("forward", {"LAST": True, "DAMPED": True, "runs": 1}),
+        ("backward", {"CLAMP": True, "DAMPED": True, "runs": 1}),
+        ("weight", {"runs": 1}),
+    ):
+        found = compiled(kernel, "sm_90", SCAD(0.3), 16, flags=flags)
         assert found.spilled == 0, found
 
 
 def test_indices_of_64_bits_compile() -> None:
-    assert compiled("backward", "sm_80", Power(1.5), 16, index="i64", SPLIT=False).spilled == 0
+    assert compiled("backward", "sm_80", Power(1.5), 16, index="i64", flags={"SPLIT": False}).spilled == 0
 
 
 @pytest.mark.long
@@ -77,7 +84,7 @@ def test_every_variant_compiles(kernel: str) -> None:
     for penalty in (Power(1.5), MCP(0.7)):
         for variant in variants_of(kernel):
             for dtype in (torch.float32, torch.float64):
-                found = compiled(kernel, "sm_90", penalty, 16, dtype, **variant)
+                found = compiled(kernel, "sm_90", penalty, 16, dtype, flags=variant)
                 assert found.spilled == 0, (variant, found)
 
 
