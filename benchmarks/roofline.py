@@ -74,7 +74,7 @@ GPUS = (
 def binary(kernel: str, gpu: GPU, channels: int) -> Binary:
     """The kernel of a training step whose p is not learned."""
     if kernel == "backward":
-        return compiled(kernel, gpu.target, Power(1.5), channels, WANT=False)
+        return compiled(kernel, gpu.target, Power(1.5), channels, flags={"WANT": False})
     return compiled(kernel, gpu.target, Power(1.5), channels)
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -16,7 +18,7 @@ from triton.compiler import ASTSource
 
 from plap.kernels.penalty_code import POWER, key_of
 from plap.kernels.triton import backward_rows, forward_rows
-from plap.kernels.triton.layout import layout
+from plap.kernels.triton.layout import layout, node_blocks
 from plap.kernels.triton.penalty_functions import functions_of
 from plap.penalties import Penalty, Power
 
@@ -63,18 +65,20 @@ class Binary:
 
 def compiled(
     kernel: str, target: str, penalty: Penalty | None = None, channels: int = 64,
-    dtype: torch.dtype = torch.float32, *, aligned: bool = True, **flags: bool,
+    dtype: torch.dtype = torch.float32, *, aligned: bool = True, index: str = "i32",
+    flags: Mapping[str, int] = MappingProxyType({}),
 ) -> Binary:  # fmt: skip
-    """Compile a kernel as the launcher calls it; ``flags`` are constants such as WANT=False.
+    """Compile a kernel as the launcher calls it; ``flags`` are constants such as WANT or runs = 1.
 
     Triton compiles anew for arrays that do not begin at a multiple of 16 bytes, which happens where the
     number of channels is no multiple of 4; they are not ``aligned``.
     """
     function = KERNELS[kernel]
-    constants = constants_of(function, penalty, channels, dtype) | flags
+    constants = constants_of(function, penalty, channels, dtype) | dict(flags)
     real = "*fp64" if dtype == torch.float64 else "*fp32"
     signature = {
-        name: _type(name, real) if name not in constants else "constexpr" for name in function.arg_names
+        name: _type(name, real, index) if name not in constants else "constexpr"
+        for name in function.arg_names
     }
     pointers = [place for place, kind in enumerate(signature.values()) if kind.startswith("*")]
     hints = {(place,): [["tt.divisibility", 16]] for place in pointers if aligned}
@@ -95,22 +99,24 @@ def constants_of(function: Any, penalty: Penalty | None, channels: int, dtype: t
         key = key_of(type(penalty), tuple(penalty.constants.items()))
     functions = functions_of(key)
     blocks = layout(channels, dtype)
-    block_c = min(128, blocks.BLOCK_C) if "BLOCK_N" in function.arg_names else blocks.BLOCK_C
+    block_n, block_c = node_blocks(channels, dtype)
+    if "BLOCK_N" not in function.arg_names:
+        block_c = blocks.BLOCK_C
     values = {
         "PSI": functions.psi, "SLOPE": functions.slope, "RATE": functions.rate,
         "UNBOUNDED": functions.unbounded, "CLAMP": False, "DOUBLE": dtype == torch.float64, "LAST": False,
         "DAMPED": False, "RAW": False, "DETACH": False, "WANT": True, "SPLIT": True,
-        "BLOCK_E": blocks.BLOCK_E, "BLOCK_C": block_c, "BLOCKS": blocks.BLOCKS, "BLOCK_N": 1024 // block_c,
+        "BLOCK_E": blocks.BLOCK_E, "BLOCK_C": block_c, "BLOCKS": blocks.BLOCKS, "BLOCK_N": block_n,
         "channels": channels,
     }  # fmt: skip
     return {name: value for name, value in values.items() if name in function.arg_names}
 
 
-def _type(name: str, real: str) -> str:
+def _type(name: str, real: str, index: str) -> str:
     if name in _SIZES:
         return "i32"
     if name in ("indptr", "indices"):
-        return "*i32"
+        return f"*{index}"
     return "*i64" if name in _LONGS else "*fp64" if name in _DOUBLES else real
 
 

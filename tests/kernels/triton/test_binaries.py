@@ -47,6 +47,47 @@ def test_arrays_that_begin_anywhere_compile_without_spills() -> None:
     check("backward", "sm_80", Power(1.5), 15, torch.float32, aligned=False)
 
 
+VARIANTS: tuple[dict[str, int], ...] = (
+    {"LAST": True}, {"RAW": True}, {"DAMPED": True}, {"CLAMP": True}, {"SPLIT": False}, {"DETACH": True},
+    {"DETACH": True, "WANT": False}, {"runs": 1}, {"runs": 1, "nodes": 1, "count": 1, "slots": 1},
+)  # fmt: skip
+"""What else a launch may fix: Triton makes a constant of an integer that is 1."""
+
+
+def variants_of(kernel: str) -> list[dict[str, int]]:
+    known = set(KERNELS[kernel].arg_names)
+    return [variant for variant in VARIANTS if set(variant) <= known]
+
+
+def test_wide_rows_of_float64_compile_without_spills() -> None:
+    check("prepare", "sm_90", None, 128, torch.float64, aligned=True)
+
+
+def test_the_kernels_of_a_single_damped_run_compile() -> None:
+    for kernel, flags in (
+        ("forward", {"LAST": True, "DAMPED": True, "runs": 1}),
+        ("backward", {"CLAMP": True, "DAMPED": True, "runs": 1}),
+        ("weight", {"runs": 1}),
+    ):
+        found = compiled(kernel, "sm_90", SCAD(0.3), 16, flags=flags)
+        assert found.spilled == 0, found
+
+
+def test_indices_of_64_bits_compile() -> None:
+    assert compiled("backward", "sm_80", Power(1.5), 16, index="i64", flags={"SPLIT": False}).spilled == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_every_variant_compiles(kernel: str) -> None:
+    """The interpreter does not look at types, so that only the compiler finds what does not fit together."""
+    for penalty in (Power(1.5), MCP(0.7)):
+        for variant in variants_of(kernel):
+            for dtype in (torch.float32, torch.float64):
+                found = compiled(kernel, "sm_90", penalty, 16, dtype, flags=variant)
+                assert found.spilled == 0, (variant, found)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kernel", KERNELS)

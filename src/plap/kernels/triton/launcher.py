@@ -12,12 +12,9 @@ from plap.kernels.penalty_code import POWER
 from plap.kernels.row_passes import Kernels, Rule
 from plap.kernels.triton.backward_rows import backward_rows, finish_hubs_backward, prepare_rows, weight_rows
 from plap.kernels.triton.forward_rows import finish_hubs, forward_rows, scale_rows
-from plap.kernels.triton.layout import layout, padded
+from plap.kernels.triton.layout import layout, node_blocks, padded
 from plap.kernels.triton.penalty_functions import functions_of
 from plap.kernels.triton.segments import segments
-
-_NODE_BLOCK = 1024
-"""Numbers in a block of nodes × channels."""
 
 
 class Launcher:
@@ -37,6 +34,7 @@ class Launcher:
         columns = (parameter, m, torch.full_like(m, omega), torch.full_like(m, eps * eps))
         self._settings = torch.stack(columns)
         self._layout = layout(self._channels, x.dtype)
+        self._blocks_of_nodes = node_blocks(self._channels, x.dtype)
         functions = functions_of(rule.penalty)
         self._psi = {"PSI": functions.psi, "UNBOUNDED": functions.unbounded}
         self._slope, self._rate = functions.slope, functions.rate
@@ -56,7 +54,7 @@ class Launcher:
                 getattr(self, f"_{kernel}")(flag, **tensors)
 
     def _scale(self, flag: bool, *, X: Tensor, Y: Tensor, **_: Tensor) -> None:
-        block_n, block_c = self._node_blocks()
+        block_n, block_c = self._blocks_of_nodes
         grid = (-(-self._nodes // block_n), -(-self._channels // block_c), self._runs)
         scale_rows[grid](
             self._s, X, Y, self._nodes, self._channels, BLOCK_N=block_n, BLOCK_C=block_c, num_warps=4,
@@ -82,7 +80,7 @@ class Launcher:
         self, raw: bool, *, Y: Tensor, F_next: Tensor, Y_first: Tensor, G: Tensor, YZ: Tensor, u: Tensor,
         t: Tensor, pull: Tensor, gX: Tensor, gm: Tensor, alphas: Tensor, **_: Tensor,
     ) -> None:  # fmt: skip
-        block_n, block_c = self._node_blocks()
+        block_n, block_c = self._blocks_of_nodes
         prepare_rows[(-(-self._nodes // block_n), self._runs)](
             self._s, self._settings, alphas, Y, F_next, Y_first, G, YZ, u, t, pull, gX, gm, *self._sizes(),
             RAW=raw, DAMPED=self._damped, BLOCK_N=block_n, BLOCK_C=block_c, num_warps=4,
@@ -151,11 +149,6 @@ class Launcher:
             "num_warps": self._layout.warps,
             "enable_fp_fusion": True,
         }
-
-    def _node_blocks(self) -> tuple[int, int]:
-        """Nodes and channels per program where edges play no part."""
-        channels = min(128, self._layout.BLOCK_C)
-        return _NODE_BLOCK // channels, channels
 
 
 def _on(device: torch.device) -> AbstractContextManager[Any]:

@@ -12,6 +12,9 @@ _WIDEST = 512
 _PER_LANE = 8
 """Numbers of float32 per lane of a warp in a block of entries × channels."""
 
+_NODE_BLOCK = 1024
+"""Numbers of float32 in a block of nodes × channels."""
+
 
 class Layout(NamedTuple):
     """How a row of channels is cut."""
@@ -38,6 +41,18 @@ def layout(channels: int, dtype: torch.dtype) -> Layout:
     warps = max(1, block // 128)
     numbers = 32 * warps * _PER_LANE * 4 // dtype.itemsize
     return Layout(block, -(-channels // block), max(1, min(32, numbers // block)), warps)
+
+
+def node_blocks(channels: int, dtype: torch.dtype) -> tuple[int, int]:
+    """Nodes and channels per program of four warps where edges play no part.
+
+    Examples
+    --------
+    >>> node_blocks(16, torch.float32), node_blocks(600, torch.float64)
+    ((64, 16), (4, 128))
+    """
+    width = min(128, layout(channels, dtype).BLOCK_C)
+    return _NODE_BLOCK * 4 // dtype.itemsize // width, width
 
 
 def padded(channels: int) -> int:
