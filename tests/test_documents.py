@@ -9,12 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import typer.main
 
 import plap
 from documents import PAGES, ROOT, anchors, blocks, commands, public_names
 from plap.cli import application
+from plap.reporting.figures.adaptive_attack import MODELS
 
 ROBUSTNESS = ROOT / "docs" / "robustness.md"
 
@@ -192,6 +194,23 @@ def test_the_robustness_table_of_the_readme_is_that_of_its_page() -> None:
         if attacked is not None:
             expected += after[attacked][0], after[attacked][-1]
         assert found == expected, model
+
+
+def test_the_table_of_the_attack_is_its_data() -> None:
+    page = ROBUSTNESS.read_text(encoding="utf-8").split("## An attack that knows the model")[1]
+    data = pl.read_csv(ROOT / "docs" / "figures" / "adaptive-attack.csv")
+    means = (
+        data.filter(pl.col("attack") == "all test nodes")
+        .group_by("model", "budget")
+        .agg(pl.mean("accuracy") * 100)
+        .sort("budget")
+    )
+    shown = accuracies(page)
+    models = {name: max((m for m in MODELS if name.startswith(m)), key=len) for name in shown}
+    assert set(models.values()) == set(MODELS)
+    for name, model in models.items():
+        found = means.filter(pl.col("model") == model)["accuracy"].to_list()
+        assert shown[name] == pytest.approx(found, abs=0.06), name
 
 
 def accuracies(text: str) -> dict[str, tuple[float, ...]]:
