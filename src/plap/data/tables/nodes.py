@@ -61,9 +61,7 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     id_column = find_role(table, options.id, ID, "--id", "the id of a node", notes)
     assert id_column is not None
     ids = read_identifiers(table, id_column, bad)
-    label_column = None
-    if not _may_be_absent(table, options, "label"):
-        label_column = find_role(table, options.label, LABEL, "--label", None, notes)
+    label_column = _label_column(table, options, notes)
     several = [name for name in table.columns if name.strip().lower().startswith(SEVERAL)]
     if several and label_column is not None:
         raise InputError(
@@ -111,6 +109,12 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     columns = NodeColumns(frame, roles, options, table, rows) if frame.width else None
     said = (*table.notes, *notes)
     return Nodes(ids, y, class_names, None, (), said, columns, split)
+
+
+def _label_column(table: Table, options: TableOptions, notes: list[str]) -> str | None:
+    if _may_be_absent(table, options, "label"):
+        return None
+    return find_role(table, options.label, LABEL, "--label", None, notes)
 
 
 def _may_be_absent(table: Table, options: TableOptions, name: str) -> bool:

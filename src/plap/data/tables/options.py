@@ -64,7 +64,7 @@ class TableOptions:
     """Whether columns become features at once, scaled by all rows; a fit scales them by its training rows."""
 
     remembered: Collection[str] = ()
-    """Options that a fitted model remembered: a column that they name and that is not needed may be absent."""
+    """Options that a fitted model remembered; a column that these name may be absent if it is not needed."""
 
     def __post_init__(self) -> None:
         check_choice("on_bad_rows", self.on_bad_rows, OnBadRows)
