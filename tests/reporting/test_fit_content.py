@@ -85,6 +85,9 @@ def test_finding_tells_better_from_equal_from_worse() -> None:
         [Score("PGNN", 0.6, 0.55, 0.65), Score("MLP", 0.7, 0.66, 0.74, differs=True)], 9
     )
     assert "It is" not in finding([Score("PGNN", 0.6), Score("MLP", 0.5)], 1)
+    ahead = finding([Score("PGNN", 0.6), Score("label propagation", 0.8, differs=False)], 9)
+    assert ahead.endswith("Label propagation scored higher on these nodes, which may be chance.")
+    assert "scored higher" not in finding([Score("PGNN", 0.6), Score("MLP", 0.5, differs=False)], 9)
     assert finding([Score("PGNN", 0.6)], 10, "micro-F1") == (
         "On 10 held-out nodes, PGNN reaches a micro-F1 of 60.0 %."
     )

@@ -61,7 +61,10 @@ def test_probabilities_and_columns() -> None:
     assert "ranking only" not in said(REPORT, TaskSections(calibration=bins, calibration_error=0.01))
     columns = (ColumnRow("age", "number", 1, 0, "", 0.1), ColumnRow("noise", "number", 1, 0, "", -0.02))
     assert "Try “--ignore noise”" in said(replace(REPORT, columns=columns))
+    assert "rose by 2.0 percentage points." in said(replace(REPORT, columns=columns))
     assert "--ignore" not in said(replace(REPORT, columns=columns[:1]))
+    unsure = (replace(REPORT.scores[0], low=0.5, high=0.7), *REPORT.scores[1:])
+    assert "--ignore" not in said(replace(REPORT, columns=columns, scores=unsure))
 
 
 def test_commands_fit_the_task() -> None:

@@ -32,7 +32,6 @@ class OnGraph(BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     estimator_ : the fitted estimator
-    classes_ : array of the classes, of a classifier
 
     Examples
     --------

@@ -243,6 +243,9 @@ def finding(
     if beaten:
         best = (max if higher_is_better else min)(beaten, key=lambda score: score.value)
         text += f" On this data, {best.name} is the better choice."
+    ahead = [score.name for score in worse if score.differs is False]
+    if ahead:
+        text += f" {_capital(joined(ahead))} scored higher on these nodes, which may be chance."
     return text
 
 
@@ -261,6 +264,10 @@ def interval_text(low: float, high: float, share: bool = True) -> str:
 
 def _named(score: Score, share: bool) -> str:
     return f"{score.name} ({', '.join(filter(None, [score.uses, shown(score.value, share)]))})"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _article(noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import itemgetter
 
 from plap.reporting.fit_content import FitReport, Score
-from plap.reporting.number_text import counted, joined, percent, shown
+from plap.reporting.number_text import counted, joined, percent
 from plap.reporting.task_sections import TaskSections
 
 _WIDE = 0.1
@@ -17,6 +17,8 @@ _DOUBTED = 0.1
 _OFF = 0.05
 """Mean distance of probability and observed share from which on probabilities are a ranking only."""
 _BETTER_WITHOUT = 0.005
+_OF_INTERVAL = 0.25
+"""Share of the confidence interval's width that a score must rise by for a column to be doubted."""
 _UNCERTAIN = 0.6
 
 
@@ -119,11 +121,15 @@ def _probabilities(task: TaskSections) -> str:
 def _columns(report: FitReport) -> str:
     changes = {row.name: row.importance or 0.0 for row in report.columns}
     name, change = min(changes.items(), key=itemgetter(1), default=("", 0.0))
-    if change > -_BETTER_WITHOUT or not report.share:
+    if not report.share or not report.scores:
+        return ""
+    low, high = report.scores[0].low, report.scores[0].high
+    width = 0.0 if low is None or high is None else high - low
+    if -change < max(_BETTER_WITHOUT, _OF_INTERVAL * width):
         return ""
     return (
         f"Try “--ignore {name}”: with the values of this column shuffled, the {report.metric} rose by "
-        f"{shown(-change)}."
+        f"{-100 * change:.1f} percentage points."
     )
 
 

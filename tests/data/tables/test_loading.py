@@ -265,6 +265,18 @@ def test_weights_and_labels_with_decimal_commas(tmp_path: Path) -> None:
         load_folder(tmp_path, TableOptions(weight="minutes"))
 
 
+def test_columns_that_a_model_remembers_but_does_not_need_may_be_absent(tmp_path: Path) -> None:
+    text(tmp_path / "edges.csv", "source,target\na,b\n")
+    text(tmp_path / "nodes.csv", "id,age\na,1\nb,2\n")
+    asked = TableOptions(keep_labels=False)
+    data = load_folder(tmp_path, asked.following({"label": "churned", "split": "fold"}))
+    assert data.y.tolist() == [-1, -1]
+    assert data.splits is None
+    for asked in (TableOptions(label="churned"), TableOptions(split="churned")):
+        with pytest.raises(InputError, match="names the column 'churned', which is not there"):
+            load_folder(tmp_path, asked)
+
+
 def test_labelled_nodes_outside_a_training_mask_are_for_testing(tmp_path: Path) -> None:
     text(tmp_path / "edges.csv", "source,target\n0,1\n")
     rows = "".join(f"{k},{'uv'[k % 2] if k < 18 else ''},{int(k < 12)},{k}\n" for k in range(20))

@@ -22,7 +22,7 @@ from plap.data.tables.cells import (
 from plap.data.tables.node_columns import NodeColumns
 from plap.data.tables.options import TableOptions
 from plap.data.tables.roles import ID, LABEL, find_role, named_column, quoted
-from plap.data.tables.table_file import Table
+from plap.data.tables.table_file import Table, find_column
 from plap.errors import InputError
 
 SEVERAL = "label:"
@@ -61,7 +61,7 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     id_column = find_role(table, options.id, ID, "--id", "the id of a node", notes)
     assert id_column is not None
     ids = read_identifiers(table, id_column, bad)
-    label_column = find_role(table, options.label, LABEL, "--label", None, notes)
+    label_column = _label_column(table, options, notes)
     several = [name for name in table.columns if name.strip().lower().startswith(SEVERAL)]
     if several and label_column is not None:
         raise InputError(
@@ -111,8 +111,20 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     return Nodes(ids, y, class_names, None, (), said, columns, split)
 
 
+def _label_column(table: Table, options: TableOptions, notes: list[str]) -> str | None:
+    if _may_be_absent(table, options, "label"):
+        return None
+    return find_role(table, options.label, LABEL, "--label", None, notes)
+
+
+def _may_be_absent(table: Table, options: TableOptions, name: str) -> bool:
+    """Whether a fitted model remembers this option, and the column that it names is not in the new table."""
+    column = getattr(options, name)
+    return name in options.remembered and find_column(table, (column.strip().lower(),)) is None
+
+
 def _split(table: Table, frame: pl.DataFrame, options: TableOptions) -> SplitColumns | None:
-    if options.split is None:
+    if options.split is None or _may_be_absent(table, options, "split"):
         return find_split(frame, index=options.index)
     name = named_column(table, options.split, "--split")
     found = find_split(frame.select(pl.col(name).alias("split")), index=options.index)

@@ -63,6 +63,9 @@ class TableOptions:
     encode: bool = True
     """Whether columns become features at once, scaled by all rows; a fit scales them by its training rows."""
 
+    remembered: Collection[str] = ()
+    """Options that a fitted model remembered; a column that these name may be absent if it is not needed."""
+
     def __post_init__(self) -> None:
         check_choice("on_bad_rows", self.on_bad_rows, OnBadRows)
         if self.task is not None:
@@ -95,4 +98,4 @@ class TableOptions:
         known = {entry.name for entry in fields(self)}
         if not set(missing) <= known:
             raise InputError("the model remembers options of its tables that this version does not have")
-        return replace(self, **missing)
+        return replace(self, **missing, remembered=tuple(missing))
