@@ -119,6 +119,8 @@ def test_mistakes(options: dict[str, object], words: str) -> None:
 def test_a_picture_is_no_table() -> None:
     with pytest.raises(plap.InputError, match=r"entropy is a picture: .*write_figure"):
         plap.reproduce("entropy")
+    with pytest.raises(plap.InputError, match=r"reproduce_all runs every table"):
+        plap.reproduce("all")
 
 
 def test_root_reaches_the_workers_and_not_the_caller(tmp_path: Path) -> None:

@@ -50,6 +50,7 @@ def assemble(
         protocol=protocol,
         rules=(
             *find_protocol(protocol).rules_of(table.split),
+            *table.rules,
             *_efforts(table, protocol, cells),
             *_versions(cells),
         ),

@@ -33,6 +33,7 @@ _COLUMNS = {
     "split": polars.String,
     "grid": polars.String,  # full or small
     "quick": polars.Boolean,
+    "search_epochs": polars.Int64,  # most epochs of a run of the search
     "config": polars.String,  # JSON
     "seed": polars.Int64,
     "split_digest": polars.String,
@@ -154,6 +155,7 @@ def _rows(runs: CellRuns) -> Iterator[dict[str, Any]]:
                 "split": setting.split,
                 "grid": runs.effort.grid,
                 "quick": runs.effort.quick,
+                "search_epochs": runs.effort.search_epochs,
                 "config": json.dumps(config.to_dict()),
                 "seed": config.seed,
                 "code_digest": record.run.code_digest,
@@ -171,7 +173,7 @@ def _cell_runs(plan: CellPlan, rows: Sequence[dict[str, Any]]) -> CellRuns:
     effort = Effort(
         runs=len(final),
         grid=rows[0]["grid"],
-        search_epochs=search[0].run.config.max_epochs if search else last.max_epochs,
+        search_epochs=rows[0]["search_epochs"],
         max_epochs=last.max_epochs,
         patience=last.patience,
         quick=rows[0]["quick"],

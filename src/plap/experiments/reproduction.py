@@ -203,6 +203,8 @@ def reproduce(
     """
     if table in FIGURES:
         raise InputError(f"{table} is a picture: plap.reporting.figures.writing.write_figure draws it")
+    if table == "all":
+        raise InputError("all is no table: plap.experiments.reproduce_all runs every table")
     folder = None if out is None else Path(out)
     if evidence is not None:
         return _from_evidence(evidence, load_table(os.fspath(table)), only, folder)

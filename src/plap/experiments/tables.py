@@ -21,11 +21,12 @@ Measure = Literal["score", "time"]
 _FOLDER = files("plap.experiments") / "tables"
 _FIELDS = {
     "title", "models", "datasets", "families", "split", "runs", "protocol", "measure", "hidden", "published",
-    "curve", "rows", "small",
+    "curve", "rows", "small", "rules",
 }  # fmt: skip
 _KINDS: dict[str, tuple[type, str]] = {
     **dict.fromkeys(("title", "published", "curve"), (str, "text")),
     "families": (list, "a list"),
+    "rules": (list, "a list of sentences"),
     "small": (dict, "a table of lists"),
     "rows": (dict, "a table of rows"),
 }
@@ -58,6 +59,8 @@ class TableDefinition:
     """The parameter in the datasets' names (``phi`` or ``r``) that a picture has along its axis."""
     small: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """Values of the small grid in this table, instead of the models' own."""
+    rules: tuple[str, ...] = ()
+    """What a reader must know besides the protocol's rules; one sentence each."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -160,6 +163,7 @@ def _parse(raw: Mapping[str, Any], name: str, folder: Path | None, where: str) -
         hidden=raw.get("hidden"),
         published=published,
         curve=raw.get("curve"),
+        rules=tuple(map(str, raw.get("rules", ()))),
         small={name: _values(name, values, where) for name, values in raw.get("small", {}).items()},
     )
 
