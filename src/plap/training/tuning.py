@@ -111,9 +111,9 @@ def tune(
     Successive halving: many configurations of the space are drawn at random and trained for a few epochs,
     the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
     mean validation score wins; of equally good ones one that does without edges, such as an MLP, and then the
-    one with the lower mean loss. Several spaces, of one model or of many, share the budget, a large model
-    counting as many small ones, and the best of each goes on to the end. Only labels of training and
-    validation nodes are read.
+    one with the lower mean loss. Several models share the budget, a large one counting as many small
+    ones; the spaces of one model share its part, and the best of each space goes on to the end. Only labels
+    of training and validation nodes are read.
 
     Parameters
     ----------
@@ -258,17 +258,19 @@ def _draw(
 ) -> dict[RunConfig, int]:
     """Different configurations and the number of the space that each is from.
 
-    All spaces may spend the same, a large model counting as many small ones, but get a few at least. In a
-    hurry the first is the model's own default, and none learns too slowly for it.
+    All models may spend the same, a large one counting as many small ones; the spaces of a model share its
+    part, and each gets a few at least. In a hurry the first is the model's own default, and none learns too
+    slowly for it.
     """
     found: dict[RunConfig, int] = {}
+    models = [space.base.model for space in spaces]
     for number, space in enumerate(spaces):
         configs = space.draw(len(space.configs()) if hurried else count, seed)
         if hurried:
             configs = [config for config in configs if config.lr >= _HURRIED_LR] or configs
             configs = [space.base, *configs][:count]
         configs = with_measurements([config.with_values(seed=seed) for config in configs], graph, x)
-        share, spent = count / len(spaces), 0.0
+        share, spent = count / len({*models}) / models.count(space.base.model), 0.0
         for config in configs:
             mine = sum(owner == number for owner in found.values())
             if spent >= share and mine >= min(_FEWEST, count // len(spaces)):
