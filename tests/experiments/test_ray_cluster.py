@@ -35,7 +35,7 @@ class LosesAWorker(RayCluster):
             yield event
 
 
-@pytest.mark.parametrize("kind", [pytest.param(RayCluster, marks=pytest.mark.long), LosesAWorker])
+@pytest.mark.parametrize("kind", [RayCluster, pytest.param(LosesAWorker, marks=pytest.mark.long)])
 def test_the_same_results_as_in_one_process(tmp_path: Path, kind: type[RayCluster]) -> None:
     text = TINY.replace("runs = 3", "runs = 6")
     effort = Effort(runs=6, grid="small", search_epochs=100, max_epochs=100, patience=100)
