@@ -17,7 +17,8 @@ import plap
 import problems
 import textbook
 from allocations import Allocations
-from plap.kernels.fused import operator, threads
+from plap.kernels.fused import threads
+from plap.kernels.fused.backend import FUSED
 
 
 @pytest.fixture
@@ -203,7 +204,7 @@ def test_opcheck(graph: plap.Graph, every: int) -> None:
         1.0,
         False,
     )
-    torch.library.opcheck(operator.fused_forward, arguments)
+    torch.library.opcheck(FUSED.operators.forward, arguments)
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

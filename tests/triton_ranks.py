@@ -9,8 +9,7 @@ from typing import Any
 
 from plap.data import csbm, split
 from plap.kernels import registry
-from plap.kernels.triton import operator
-from plap.kernels.triton.backend import TRITON
+from plap.kernels.triton.backend import TRITON, Triton
 from plap.training import RunConfig, RunResult
 from plap.training.pieces import Pieces, join_ranks, train_in_pieces
 
@@ -29,13 +28,13 @@ def history(result: RunResult) -> dict[str, list[float]]:
 
 def main(out: Path) -> None:
     calls = []
-    forward = operator.triton_forward
+    operators = Triton.operators
 
     def counted(*arguments: Any) -> Any:
         calls.append(arguments[0].shape)
-        return forward(*arguments)
+        return operators.eager(*arguments)
 
-    operator.triton_forward = counted
+    Triton.operators = operators._replace(eager=counted)
     registry.BACKENDS = (TRITON,)  # on a GPU it is the first that serves; on a CPU the fused one is
     with join_ranks("cpu") as ranks:
         result = train_in_pieces(pieces(), CONFIG, ranks=ranks, evaluation="whole")

@@ -10,7 +10,7 @@ import torch
 import plap
 import tiny_training as tiny
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, sparsest
-from plap.kernels.fused import operator
+from plap.kernels.fused.backend import Fused
 from plap.models import find_model, model_names
 from plap.training import Progress, RunConfig, RunResult, train_runs
 from plap.training.loop import make_batches, run_bytes
@@ -120,18 +120,18 @@ def test_a_budget_below_one_run_recomputes_activations_and_changes_nothing(
     data = tiny.data()
     config, split = RunConfig(K=10, max_epochs=6, p=1.5), tiny.masks(data.y)
     kept: list[int] = []
-    forward = operator.fused_forward
+    operators = Fused.operators
 
     def spy(*arguments: Any) -> Any:
         kept.append(arguments[10])
-        return forward(*arguments)
+        return operators.eager(*arguments)
 
     def train(budget: int | str | None) -> tuple[RunResult, set[int]]:
         kept.clear()
         result = train_runs(data.graph, data.x, data.y, [config], split, memory_budget=budget)[0]
         return result, {every for every in kept if every != KEEP_NONE}
 
-    monkeypatch.setattr(operator, "fused_forward", spy)
+    monkeypatch.setattr(Fused, "operators", operators._replace(eager=spy))
     usual, keeps_all = train("1 GiB")
     assert keeps_all == {KEEP_ALL}
     lean, keeps_some = train(run_bytes(config, 60, 12, 2, 4) - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from plap.graph import Graph
 from plap.kernels.backend import Variant
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape, Way, choose, sparsest
 from plap.kernels.penalty_code import POWER, Dialect, key_of, refusal
+from plap.kernels.row_operator import Operators, is_transformed
 from plap.penalties import Penalty, Power
 
 _NO_FUNCTIONAL_GRADIENT = (
@@ -29,10 +30,7 @@ class RowBackend(ABC):
     name: ClassVar[str]
     dialect: ClassVar[Dialect]
     """In which penalties are written for its kernels."""
-
-    @abstractmethod
-    def forward(self, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The operator."""
+    operators: ClassVar[Operators]
 
     @abstractmethod
     def bytes_needed(self, shape: Shape, every: int) -> int:
@@ -54,19 +52,24 @@ class RowBackend(ABC):
     ) -> Tensor:
         """K steps of Eq. 11-13 on x [R, N, C]."""
         weight = graph.weight.to(x.dtype)
-        degree = graph.degree.detach()  # its part in the gradient of the weights is in the kernel
+        degree = graph.degree
+        if degree.requires_grad:
+            degree = degree.detach()  # its part in the gradient of the weights is in the kernel
         parameter, mu = torch.as_tensor(penalty.parameter).double(), mu.double()
         key, c = POWER, 1.0
         if not isinstance(penalty, Power):
             key, c = key_of(type(penalty), tuple(penalty.constants.items())), float(penalty.c)
-        _refuse_functional_gradients(self.name, x, weight, parameter, mu)
+        transformed = is_transformed()
+        if transformed:
+            _refuse_functional_gradients(self.name, x, weight, parameter, mu)
         training = torch.is_grad_enabled() and any(_may_need_gradient(t) for t in (x, weight, parameter, mu))
         every = KEEP_ALL if training else KEEP_NONE
         if budget is not None:
             _refuse_batches(x, weight, parameter, mu)
             shape = Shape.of(x, graph, K)
             every = choose(self.ways(shape, training=training), shape, budget).every
-        return self.forward(
+        run = self.operators.forward if transformed else self.operators.eager
+        return run(
             x,
             graph.indptr,
             graph.indices,
@@ -81,7 +84,7 @@ class RowBackend(ABC):
             key,
             c,
             detach_weights,
-        )[0]
+        )[0]  # type: ignore[no-any-return]
 
     def refuses(self, penalty: Penalty) -> str | None:
         """Refuses a penalty whose functions cannot be translated."""

@@ -1,4 +1,8 @@
-"""Kernels that own rows as a PyTorch operator: autograd, fake tensors for torch.compile, a rule for vmap."""
+"""Kernels that own rows as a PyTorch operator: autograd, fake tensors for torch.compile, a rule for vmap.
+
+A call that nothing of this concerns goes past the registered operator, whose dispatch takes longer than the
+kernels on a small graph.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from plap.kernels import row_passes
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, kept
@@ -20,13 +25,15 @@ _NOT_KEPT = "plap::{}_forward was called with every=0, so there is nothing to di
 
 
 class Operators(NamedTuple):
-    """The two operators of a backend."""
+    """The operators of a backend."""
 
     forward: Any
     """(x, indptr, indices, weight, degree, parameter, mu, K, omega, eps, every, penalty, c, detach) → the
     result, and for the backward pass Y before every ``every``-th step, α of every step and |Y|²."""
     backward: Any
-    """Cotangents of x, weight (empty unless wanted), the penalty's parameter (0 unless wanted) and mu."""
+    """Cotangents of x, weight (empty unless wanted), the penalty's parameter and mu (anything likewise)."""
+    eager: Callable[..., tuple[Tensor, ...]]
+    """As ``forward``, of plain tensors: without PyTorch's dispatcher, differentiable by autograd alone."""
 
 
 def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int]) -> Operators:
@@ -42,8 +49,7 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
         As :attr:`plap.kernels.row_passes.Kernels.padded`, known without loading them.
     """
 
-    @torch.library.custom_op(f"plap::{name}_forward", mutates_args=())
-    def forward(
+    def take_steps(
         x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
         parameter: Tensor, mu: Tensor, K: int, omega: float, eps: float, every: int, penalty: str, c: float,
         detach: bool,
@@ -70,6 +76,8 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
             return result, x.new_empty(0), x.new_empty(0), x.new_empty(0)
         return result, saved.history, saved.alphas, saved.norms
 
+    forward = torch.library.custom_op(f"plap::{name}_forward", take_steps, mutates_args=())
+
     @forward.register_fake
     def _(
         x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
@@ -88,12 +96,11 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
             x.new_empty(states if every > KEEP_ALL else 0, runs, nodes),
         )
 
-    @torch.library.custom_op(f"plap::{name}_backward", mutates_args=())
-    def backward(
+    def take_back(
         grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor,
         indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor, mu: Tensor,
         omega: float, eps: float, every: int, penalty: str, c: float, detach: bool, want_weight: bool,
-        want_parameter: bool,
+        want_parameter: bool, want_mu: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
         saved = row_passes.Saved(
             history.contiguous(),
@@ -104,53 +111,41 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
         gradients = row_passes.backward(
             load(), grad, saved, x, indptr, indices, weight.contiguous(), degree, parameter.contiguous(),
             mu.contiguous(), omega, eps, every, row_passes.Rule(penalty, c, detach), want_weight=want_weight,
-            want_parameter=want_parameter,
+            want_parameter=want_parameter, want_mu=want_mu,
         )  # fmt: skip
         gw = weight.new_empty(0) if gradients.weight is None else gradients.weight
         return gradients.x.contiguous(), gw, gradients.parameter, gradients.mu
+
+    backward = torch.library.custom_op(f"plap::{name}_backward", take_back, mutates_args=())
 
     @backward.register_fake
     def _(
         grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor,
         indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor, mu: Tensor,
         omega: float, eps: float, every: int, penalty: str, c: float, detach: bool, want_weight: bool,
-        want_parameter: bool,
+        want_parameter: bool, want_mu: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
         gw = torch.empty_like(weight) if want_weight else weight.new_empty(0)
         gx = grad.new_empty(grad.shape)
         return gx, gw, torch.empty_like(parameter), torch.empty_like(mu)
 
-    operators = Operators(forward, backward)
-    _differentiate(name, operators)
-    _batch(operators)
-    return operators
+    _differentiate(name, backward)
+    _batch(forward, backward)
+    return Operators(forward, backward, _eager(take_steps, take_back, backward))
 
 
-def _differentiate(name: str, operators: Operators) -> None:
+def _differentiate(name: str, backward: Any) -> None:
     """Register the gradient of the first operator, which is the second."""
 
     def save_for_backward(
         ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor, Tensor]
     ) -> None:
-        x, *graph_and_parameters, _, omega, eps, every, penalty, c, detach = inputs
-        norms = output[3]
-        # x is held only where steps are taken again; elsewhere the empty norms stand in its place
-        ctx.save_for_backward(*output, x if every > KEEP_ALL else norms, *graph_and_parameters)
-        ctx.every, ctx.settings = every, (omega, eps, every, penalty, c, detach)
-        ctx.set_materialize_grads(False)
+        _save(ctx, inputs, output)
 
     def pull_back(ctx: Any, grad: Tensor | None, *_: Tensor | None) -> tuple[Tensor | None, ...]:
-        nothing = (None,) * 14
-        if grad is None:
-            return nothing
-        if ctx.saved_tensors[1].ndim != 4:
+        if grad is not None and ctx.saved_tensors[1].ndim != 4:
             raise RuntimeError(_NOT_KEPT.format(name))
-        _, _, _, need_weight, _, need_parameter, need_mu, *_ = ctx.needs_input_grad
-        gx, gw, gp, gmu = operators.backward(
-            grad, *ctx.saved_tensors, *ctx.settings, need_weight, need_parameter
-        )
-        slopes = (gw if need_weight else None, None, gp if need_parameter else None, gmu if need_mu else None)
-        return (gx, None, None, *slopes, *nothing[7:])
+        return _pull_back(ctx, grad, backward)
 
     def refuse_second_derivative(ctx: Any, *_: Any) -> None:
         raise NotImplementedError(_SECOND_DERIVATIVE.format(name))
@@ -159,9 +154,78 @@ def _differentiate(name: str, operators: Operators) -> None:
     torch.library.register_autograd(f"plap::{name}_backward", refuse_second_derivative)
 
 
-def _batch(operators: Operators) -> None:
+def _eager(take_steps: Any, take_back: Any, backward: Any) -> Callable[..., tuple[Tensor, ...]]:
+    """The first operator as a function of plain tensors."""
+
+    class Steps(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *inputs: Any) -> Tensor:
+            output: tuple[Tensor, Tensor, Tensor, Tensor] = take_steps(*inputs)
+            _save(ctx, inputs, output)
+            return output[0]
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, ...]:
+            # the registered operator refuses a second derivative, and knows batches of cotangents
+            plain = not torch.is_grad_enabled() and not is_transformed() and not _is_batch(grad)
+            return _pull_back(ctx, grad, take_back if plain else backward)
+
+    def steps(*inputs: Any) -> tuple[Tensor, ...]:
+        if inputs[_EVERY] == KEEP_NONE:
+            with torch.no_grad():
+                results: tuple[Tensor, ...] = take_steps(*inputs)
+            return results
+        return (Steps.apply(*inputs),)  # type: ignore[no-untyped-call]
+
+    return steps
+
+
+def is_transformed() -> bool:
+    """Whether PyTorch traces, batches or differentiates the call by other means than autograd's tape.
+
+    Then the registered operator is called, for which there are rules; else the same passes without it,
+    because its dispatch takes longer than a step on a small graph.
+    """
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+        or torch._C._len_torch_dispatch_stack() > 0
+        or forward_ad._current_level >= 0
+    )
+
+
+def _is_batch(value: Tensor | None) -> bool:
+    """Whether a tensor stands for many, as autograd's ``is_grads_batched`` makes them."""
+    return value is not None and bool(torch._C._functorch.is_legacy_batchedtensor(value))
+
+
+_EVERY = 10
+"""The place of ``every`` among the arguments of the first operator."""
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+    """Keep what :func:`_pull_back` needs."""
+    x, *graph_and_parameters, _, omega, eps, every, penalty, c, detach = inputs
+    norms = output[3]
+    # x is held only where steps are taken again; elsewhere the empty norms stand in its place
+    ctx.save_for_backward(*output, x if every > KEEP_ALL else norms, *graph_and_parameters)
+    ctx.settings = (omega, eps, every, penalty, c, detach)
+    ctx.set_materialize_grads(False)
+
+
+def _pull_back(ctx: Any, grad: Tensor | None, backward: Any) -> tuple[Tensor | None, ...]:
+    """The cotangents of all arguments of the first operator."""
+    nothing = (None,) * 14
+    if grad is None:
+        return nothing
+    _, _, _, need_weight, _, need_parameter, need_mu, *_ = ctx.needs_input_grad
+    gx, gw, gp, gmu = backward(grad, *ctx.saved_tensors, *ctx.settings, need_weight, need_parameter, need_mu)
+    slopes = (gw if need_weight else None, None, gp if need_parameter else None, gmu if need_mu else None)
+    return (gx, None, None, *slopes, *nothing[7:])
+
+
+def _batch(forward: Any, backward: Any) -> None:
     """Register the rules for vmap: a batch is more runs."""
-    forward, backward = operators
 
     @forward.register_vmap  # type: ignore[untyped-decorator]
     def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ Conductances are recomputed there, so nothing of size edges × channels ever exi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -59,14 +59,23 @@ class Launcher(Protocol):
     """Runs one kernel after another on the same graph and the same runs.
 
     The kernels are "scale" (Y = s X), "forward" (a step), "prepare" (what a step backward needs of nodes),
-    "backward" and "detached" (a step backward, through ψ or past it), and "weight" (∂l/∂w of the step).
+    "backward" and "detached" (a step backward, through ψ or past it), and "weight" (∂l/∂w of the step). If
+    ``whole_runs``, "all_forward" is "scale" and all steps forward, and "all_backward" and "all_detached" are
+    "prepare" and a step backward for all steps.
     """
 
     YZ_parts: int
     """How many arrays of the size of x ``YZ`` has room for: 2 for [Y | Z], 1 for Z alone."""
 
+    whole_runs: bool
+    """Whether one task takes a whole run, so that it can go from step to step without waiting for others."""
+
     def __call__(self, kernel: str, *, flag: bool = False, **tensors: Tensor) -> None:
         """Run ``kernel``; ``flag`` says that a step is the last, or what a gradient is wanted of."""
+        ...
+
+    def all_steps(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
+        """Run a kernel that takes all steps; Y and α of later steps may overwrite those of earlier ones."""
         ...
 
 
@@ -98,6 +107,10 @@ def forward(
     spare_norms = X.new_empty(2, runs, nodes)
     alphas = X.new_empty(K if every != KEEP_NONE else 1, runs, nodes)
     result = torch.empty_like(X)
+    if call.whole_runs and every <= KEEP_ALL:
+        states = history if every == KEEP_ALL else spare
+        call.all_steps("all_forward", K, X=X, Y=states, norms=spare_norms, out=result, alphas=alphas)
+        return Saved(history, norms, alphas, result)
 
     def state(k: int) -> tuple[Tensor, Tensor]:
         """Y and |Y_i|² before step k."""
@@ -123,49 +136,75 @@ def forward(
 def backward(
     kernels: Kernels, grad: Tensor, saved: Saved, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor,
     degree: Tensor, parameter: Tensor, mu: Tensor, omega: float, eps: float, every: int,
-    rule: Rule = POWERS, *, want_weight: bool, want_parameter: bool,
+    rule: Rule = POWERS, *, want_weight: bool, want_parameter: bool, want_mu: bool = True,
 ) -> Gradients:  # fmt: skip
-    """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x is used if ``every`` > 1."""
+    """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x is used if ``every`` > 1.
+
+    What is not wanted has no meaning in the result.
+    """
     call = kernels.launcher(grad, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)
     runs, nodes, channels = grad.shape
     K = saved.alphas.shape[0]
     G = pad(grad, saved.result.shape[2], copy=True)
     gX = torch.zeros_like(G)
     YZ = G.new_empty(call.YZ_parts * G.numel())
-    u, t, pull, norms, yf, alphas = G.new_empty(6, runs, nodes)
-    gm, gp = torch.zeros(2, runs, nodes, dtype=torch.float64, device=G.device)
+    u, t, pull, norms, yf = G.new_empty(5, runs, nodes).unbind()
+    gm, gp = torch.zeros(2, runs, nodes, dtype=torch.float64, device=G.device).unbind()
     gw = torch.zeros_like(weight) if want_weight else None
-    X = pad(x, saved.result.shape[2]) if every > KEEP_ALL else x
+    of_nodes = {"YZ": YZ, "u": u, "t": t, "pull": pull, "norms": norms}
+    if call.whole_runs and every == KEEP_ALL and gw is None:
+        call.all_steps(
+            "all_detached" if rule.detach else "all_backward", K, Y=saved.history, F_next=saved.result,
+            alphas=saved.alphas, G=G, gX=gX, yf=yf, gm=gm, gp=gp, flag=want_parameter, **of_nodes,
+        )  # fmt: skip
+    else:
+        F_next = saved.result
+        for k, Y in _states_backwards(call, saved, x, K, every):
+            of_step = {"Y": Y, "alphas": saved.alphas[k], **of_nodes}
+            call(
+                "prepare", F_next=F_next, Y_first=saved.history[0], G=G, gX=gX, gm=gm, flag=k == K - 1,
+                **of_step,
+            )  # fmt: skip
+            if rule.detach:
+                call("detached", G=G, yf=yf, **of_step)
+            else:
+                call("backward", G=G, yf=yf, gp=gp, flag=want_parameter, **of_step)
+            if gw is not None:
+                call("weight", yf=yf, gw=gw, flag=rule.detach, **of_step)
+            F_next = Y
+    gX += G
+    if want_parameter or want_mu:
+        of_parameter, of_mu = _slopes(gp, gm, parameter, mu, rule)
+    else:
+        of_parameter, of_mu = torch.empty_like(parameter), torch.empty_like(mu)
+    return Gradients(gX[:, :, :channels], gw, of_parameter, of_mu)
+
+
+def _states_backwards(
+    call: Launcher, saved: Saved, x: Tensor, K: int, every: int
+) -> Iterator[tuple[int, Tensor]]:
+    """k and Y before step k, from the last step to the first; what was not kept is computed again."""
+    if every == KEEP_ALL:
+        yield from ((k, saved.history[k]) for k in range(K - 1, -1, -1))
+        return
+    X = pad(x, saved.result.shape[2])
+    alphas = torch.empty_like(saved.alphas[0])
 
     def step(state: tuple[Tensor, Tensor], k: int) -> tuple[Tensor, Tensor]:
-        following, size_next = torch.empty_like(G), torch.empty_like(alphas)
+        following, size_next = torch.empty_like(X), torch.empty_like(alphas)
         call("forward", X=X, Y=state[0], norms=state[1], out=following, norms_next=size_next, alphas=alphas)
         return following, size_next
 
-    sizes = saved.norms if every > KEEP_ALL else saved.alphas  # not read where nothing is recomputed
-    states = list(zip(saved.history, sizes, strict=True))
-    F_next = saved.result
-    for k, (Y, _) in backwards(states, K, every, step):
-        nodes_of_step = {
-            "Y": Y, "YZ": YZ, "u": u, "t": t, "pull": pull, "norms": norms, "alphas": saved.alphas[k],
-        }  # fmt: skip
-        call(
-            "prepare", F_next=F_next, Y_first=saved.history[0], G=G, gX=gX, gm=gm, flag=k == K - 1,
-            **nodes_of_step,
-        )  # fmt: skip
-        if rule.detach:
-            call("detached", G=G, yf=yf, **nodes_of_step)
-        else:
-            call("backward", G=G, yf=yf, gp=gp, flag=want_parameter, **nodes_of_step)
-        if gw is not None:
-            call("weight", yf=yf, gw=gw, flag=rule.detach, **nodes_of_step)
-        F_next = Y
-    gX += G
-    slope_m = gm.sum(1)
-    of_parameter, of_mu = gp.sum(1), 2 / rule.c * slope_m
-    if rule.penalty == POWER:  # m = 2μ/p
-        of_parameter, of_mu = of_parameter - 2 * mu / parameter.square() * slope_m, 2 / parameter * slope_m
-    return Gradients(gX[:, :, :channels], gw, of_parameter, of_mu)
+    states = list(zip(saved.history, saved.norms, strict=True))
+    yield from ((k, Y) for k, (Y, _) in backwards(states, K, every, step))
+
+
+def _slopes(gp: Tensor, gm: Tensor, parameter: Tensor, mu: Tensor, rule: Rule) -> tuple[Tensor, Tensor]:
+    """∂l/∂parameter and ∂l/∂μ of every run from the sums over nodes."""
+    of_parameter, of_m = gp.sum(1), gm.sum(1)
+    if rule.penalty != POWER:
+        return of_parameter, 2 / rule.c * of_m
+    return of_parameter - 2 * mu / parameter.square() * of_m, 2 / parameter * of_m  # m = 2μ/p
 
 
 def pad(x: Tensor, channels: int, *, copy: bool = False) -> Tensor:

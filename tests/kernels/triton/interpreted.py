@@ -20,7 +20,7 @@ from plap.kernels import row_passes
 from plap.kernels.backend import Backend
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape
 from plap.kernels.dense import DENSE
-from plap.kernels.triton import launcher, layout, operator
+from plap.kernels.triton import launcher, layout
 from plap.kernels.triton.backend import INTERPRETED, TRITON
 from plap.kernels.triton.segments import segments
 from plap.penalties import MCP, SCAD, Cauchy, Geman, Huber, Penalty, Power, Welsch
@@ -247,7 +247,7 @@ def test_is_a_proper_operator() -> None:
         x, graph.indptr, graph.indices, graph.weight.clone().requires_grad_(), graph.degree, p, mu, 1, 0.9,
         0.0, KEEP_ALL, "power", 1.0, False,
     )  # fmt: skip
-    torch.library.opcheck(operator.triton_forward, arguments)
+    torch.library.opcheck(TRITON.operators.forward, arguments)
 
 
 def test_compiles_as_one_graph_and_exports() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import Tensor
-
 from plap.kernels.backend import Capabilities
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape, held, kept
-from plap.kernels.fused import operator
 from plap.kernels.fused.layout import padded
 from plap.kernels.penalty_code import NUMBERS
 from plap.kernels.row_backend import RowBackend
+from plap.kernels.row_operator import define
+from plap.kernels.row_passes import Kernels
+
+
+def _kernels() -> Kernels:
+    from plap.kernels.fused.launcher import KERNELS  # noqa: PLC0415  (Numba takes a second to import)
+
+    return KERNELS
 
 
 class Fused(RowBackend):
@@ -20,11 +23,7 @@ class Fused(RowBackend):
     name = "fused"
     capabilities = Capabilities(devices=frozenset({"cpu"}), memory_budget=True)
     dialect = NUMBERS
-
-    def forward(self, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """``plap::fused_forward``."""
-        results: tuple[Tensor, Tensor, Tensor, Tensor] = operator.fused_forward(*arguments)
-        return results
+    operators = define("fused", _kernels, padded)
 
     def bytes_needed(self, shape: Shape, every: int) -> int:
         """States are arrays of the size of x, its channels padded; and there are some numbers per node.

@@ -17,7 +17,7 @@ import numpy as np
 
 from plap.kernels.fused.conductance import conductances
 from plap.kernels.fused.forward_rows import ONE, TWO, batch_end, later, squared_gradients
-from plap.kernels.fused.jit import compiled, in_order
+from plap.kernels.fused.jit import compiled, in_order, inlined
 from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
 from plap.kernels.fused.layout import BLOCK
 from plap.kernels.fused.penalty_functions import CONDUCTANCES, PUSHES, RATES, SLOPES, ask
@@ -186,7 +186,7 @@ def _pushes(nu: Any, M: Any, c: Any, w: Any, start: Any, count: Any, p: Any) -> 
         c[k] = min(max(push, -largest), largest) if active else nu.dtype.type(0)
 
 
-@compiled
+@inlined
 def _backward_row(
     i: Any, begin: Any, end: Any, row: Any, indices: Any, YZ: Any, G: Any, M: Any, c: Any, start: Any,
     s: Any, omega: Any, linear: Any, blocks: Any, width: Any,

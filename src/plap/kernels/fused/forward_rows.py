@@ -133,7 +133,7 @@ def squared_gradients(
                     nu[e - start] += square
 
 
-@compiled
+@inlined
 def _forward_row(
     i: Any, begin: Any, degree: Any, row: Any, stride: Any, indices: Any, X: Any, Y: Any, out: Any, M: Any,
     slot: Any, s: Any, alpha: Any, m: Any, omega: Any, last: Any, blocks: Any, width: Any,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from plap.kernels.fused import threads
+from plap.kernels.fused.graph_rows import cut_rows, inverse_root
 from plap.kernels.fused.layout import BLOCK, layout, padded
 from plap.kernels.fused.penalty_functions import edge_loop
 from plap.kernels.fused.task_loops import Call, task_loop
@@ -35,25 +35,25 @@ class Launcher:
         runs, nodes, channels = x.shape
         blocks, lanes = layout(channels)
         entries = indices.shape[0]
-        c = parameter if rule.penalty == POWER else rule.c
-        m = (2 * mu / c).clamp(min=torch.finfo(x.dtype).tiny)
         self._power = rule.penalty == POWER
-        s = torch.where(degree > 0, degree.rsqrt(), 0.0).to(x.dtype)
-        rows = indptr.numpy()
+        p = parameter.detach().numpy()
+        m = np.maximum(2 * mu.detach().numpy() / (p if self._power else rule.c), torch.finfo(x.dtype).tiny)
+        s = inverse_root(degree, x.dtype)
         self._threads = threads.count(runs * (entries + 4 * nodes) * blocks * lanes // 16, _GRAIN)
-        chunks = _equal_chunks(rows, self._threads if runs < 8 * self._threads else 1)
+        cut = cut_rows(indptr, self._threads if runs < 8 * self._threads else 1)
+        self.whole_runs = cut.chunks.size == 2
         self._kernel = (lanes // BLOCK, x.dtype == torch.float64, indices.dtype == torch.int64)
         self._counter = ctypes.c_int64(0)
-        self._alive = (chunks, indptr, indices, weight, s, parameter, m)
+        self._alive = (cut, indptr, indices, weight, s, p, m)
         call = self._call = Call()
         self._address = ctypes.addressof(call)
         call.counter = ctypes.addressof(self._counter)
-        call.chunks = chunks.ctypes.data
+        call.chunks = cut.chunks.ctypes.data
         call.indptr, call.indices = indptr.data_ptr(), indices.data_ptr()
-        call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), parameter.data_ptr(), m.data_ptr()
-        call.runs, call.chunks_per_run, call.nodes, call.entries = runs, chunks.size - 1, nodes, entries
+        call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), p.ctypes.data, m.ctypes.data
+        call.runs, call.chunks_per_run, call.nodes, call.entries = runs, cut.chunks.size - 1, nodes, entries
         call.blocks, call.batch = blocks, max(64, _CACHE // (blocks * lanes * x.element_size()))
-        call.room = max(call.batch, int((rows[1:] - rows[:-1]).max(initial=0)))
+        call.room = max(call.batch, cut.longest)
         call.omega, call.eps2 = omega, eps * eps
         if not self._power:
             call.penalty = edge_loop(place_of(rule.penalty), x.dtype == torch.float64).address
@@ -68,16 +68,11 @@ class Launcher:
         loop, address = task_loop(kernel, *self._kernel, power)
         threads.run(loop, address, self._address, self._threads)
 
-
-def _equal_chunks(indptr: np.ndarray[Any, Any], workers: int) -> np.ndarray[Any, Any]:
-    """Row ranges of about equal work: many small ones, so that no thread waits behind a hub."""
-    nodes = indptr.size - 1
-    if workers == 1:
-        return np.array([0, nodes], dtype=np.int64)
-    number = min(16 * workers, max(1, nodes))
-    work = indptr.astype(np.int64) + 4 * np.arange(nodes + 1)
-    cuts = np.searchsorted(work, np.linspace(0, work[-1], number + 1)[1:-1])
-    return np.concatenate([[0], cuts, [nodes]]).astype(np.int64)
+    def all_steps(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
+        """Run a kernel that takes all steps."""
+        call = self._call
+        call.steps, call.states, call.kept_alphas = steps, len(tensors["Y"]), len(tensors["alphas"])
+        self(kernel, flag=flag, **tensors)
 
 
 KERNELS = Kernels(Launcher, padded)

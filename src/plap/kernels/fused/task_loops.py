@@ -24,7 +24,10 @@ _POINTERS = (
     *("X", "Y", "norms", "out", "norms_next", "alphas"),
     *("F_next", "Y_first", "G", "YZ", "u", "t", "pull", "yf", "gX", "gm", "gp", "gw"),
 )
-_SIZES = ("runs", "chunks_per_run", "nodes", "entries", "blocks", "batch", "room", "flag", "penalty")
+_SIZES = (
+    *("runs", "chunks_per_run", "nodes", "entries", "blocks", "batch", "room", "flag", "penalty"),
+    *("steps", "states", "kept_alphas"),
+)
 
 
 class Call(ctypes.Structure):
@@ -71,15 +74,24 @@ def task_loop(
             _backward_tasks(call, width, real, index, rule)
         elif which == 4:
             _weight_tasks(call, width, real, index, rule)
-        else:
+        elif which == 5:
             _detached_tasks(call, width, real, index, rule)
+        elif which == 6:
+            _forward_runs(call, width, real, index, rule)
+        elif which == 7:
+            _backward_runs(call, width, real, index, rule)
+        else:
+            _detached_runs(call, width, real, index, rule)
 
     code = c_function(loop)
     function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address)
     return function, code.address
 
 
-_KERNELS = ("scale", "forward", "prepare", "backward", "weight", "detached")
+_KERNELS = (
+    *("scale", "forward", "prepare", "backward", "weight", "detached"),
+    *("all_forward", "all_backward", "all_detached"),
+)
 
 
 @inlined
@@ -152,6 +164,43 @@ def _forward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> N
             out, norms_next, alphas, scalars, buffers, call.blocks, width, rule,
         )  # fmt: skip
         more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
+
+
+@inlined
+def _at(address: Any, place: Any, size: Any, real: Any) -> Any:
+    """The ``place``-th of several arrays of ``size`` numbers that lie one after another."""
+    itemsize = np.uint64(_array(address, 1, real).itemsize)
+    return _array(address + np.uint64(place) * size * itemsize, size, real)
+
+
+@compiled
+def _forward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
+    """All steps forward; a task takes one run through all of them, so that its rows stay in the cache."""
+    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
+    size, nodes = call.runs * stride, call.runs * call.nodes
+    graph = _graph(call, real, index)
+    X = _array(call.X, size, real)
+    buffers = _buffers(call, real)
+    more, lo, hi, run = _next_task(call, call.runs)
+    while more:
+        p, m, omega, eps2, _ = _scalars(call, run, real)
+        node, row = run * call.nodes, run * stride
+        scale_rows(
+            lo, hi, node, row, graph[3], X, _at(call.Y, 0, size, real), _at(call.norms, 0, nodes, real),
+            call.blocks, width,
+        )  # fmt: skip
+        for k in range(call.steps):
+            following = k + np.uint64(1)
+            last = following == call.steps
+            out = _array(call.out, size, real) if last else _at(call.Y, following % call.states, size, real)
+            forward_rows(
+                lo, hi, node, row, graph, X, _at(call.Y, k % call.states, size, real),
+                _at(call.norms, k % np.uint64(2), nodes, real), out,
+                _at(call.norms, following % np.uint64(2), nodes, real),
+                _at(call.alphas, k % call.kept_alphas, nodes, real),
+                (p, m, omega, eps2, last), buffers, call.blocks, width, rule,
+            )  # fmt: skip
+        more, lo, hi, run = _next_task(call, call.runs)
 
 
 @inlined
@@ -248,3 +297,72 @@ def _weight_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> No
                 gw, scalars, buffers, call.blocks, width, rule,
             )  # fmt: skip
         more, lo, hi, _ = _next_task(call, call.chunks_per_run)
+
+
+@compiled
+def _backward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
+    """All steps backward; a task takes one run through all of them."""
+    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
+    size, nodes = call.runs * stride, call.runs * call.nodes
+    graph = _graph(call, real, index)
+    Y_first = _array(call.Y, size, real)
+    G = _array(call.G, size, real)
+    gX = _array(call.gX, size, real)
+    YZ = _array(call.YZ, np.uint64(2) * size, real)
+    yf = _array(call.yf, nodes, real)
+    gm = _array(call.gm, nodes, np.float64)
+    gp = _array(call.gp, nodes, np.float64)
+    u, t, pull, norms, _ = _node_arrays(call, real)
+    buffers = _buffers(call, real)
+    more, lo, hi, run = _next_task(call, call.runs)
+    while more:
+        p, m, omega, eps2, want_p = _scalars(call, run, real)
+        node, row = run * call.nodes, run * stride
+        for back in range(call.steps):
+            k = call.steps - np.uint64(1) - back
+            Y = _at(call.Y, k, size, real)
+            raw = back == np.uint64(0)
+            F_next = _array(call.F_next, size, real) if raw else _at(call.Y, k + np.uint64(1), size, real)
+            prepare_rows(
+                lo, hi, node, row, graph[3], _at(call.alphas, k, nodes, real), Y, F_next, Y_first, G,
+                YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.blocks, width,
+            )  # fmt: skip
+            backward_rows(
+                lo, hi, node, row, graph, YZ, u, norms, G,
+                yf, gp, (p, m, omega, eps2, want_p), buffers, call.blocks, width, rule,
+            )  # fmt: skip
+        more, lo, hi, run = _next_task(call, call.runs)
+
+
+@compiled
+def _detached_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
+    """The same where ψ counts as a constant."""
+    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
+    size, nodes = call.runs * stride, call.runs * call.nodes
+    graph = _graph(call, real, index)
+    Y_first = _array(call.Y, size, real)
+    G = _array(call.G, size, real)
+    gX = _array(call.gX, size, real)
+    YZ = _array(call.YZ, np.uint64(2) * size, real)
+    yf = _array(call.yf, nodes, real)
+    gm = _array(call.gm, nodes, np.float64)
+    u, t, pull, norms, _ = _node_arrays(call, real)
+    buffers = _buffers(call, real)
+    more, lo, hi, run = _next_task(call, call.runs)
+    while more:
+        p, m, omega, eps2, _ = _scalars(call, run, real)
+        node, row = run * call.nodes, run * stride
+        for back in range(call.steps):
+            k = call.steps - np.uint64(1) - back
+            Y = _at(call.Y, k, size, real)
+            raw = back == np.uint64(0)
+            F_next = _array(call.F_next, size, real) if raw else _at(call.Y, k + np.uint64(1), size, real)
+            prepare_rows(
+                lo, hi, node, row, graph[3], _at(call.alphas, k, nodes, real), Y, F_next, Y_first, G,
+                YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.blocks, width,
+            )  # fmt: skip
+            detached_rows(
+                lo, hi, node, row, graph, Y, YZ, norms, G,
+                yf, (p, m, omega, eps2, False), buffers, call.blocks, width, rule,
+            )  # fmt: skip
+        more, lo, hi, run = _next_task(call, call.runs)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import Any
-
-from torch import Tensor
 
 from plap.kernels.backend import Capabilities
 from plap.kernels.budget import KEEP_NONE, Shape, held, kept
 from plap.kernels.penalty_code import BLOCKS
 from plap.kernels.row_backend import RowBackend
-from plap.kernels.triton import operator
+from plap.kernels.row_operator import define
+from plap.kernels.row_passes import Kernels
+from plap.kernels.triton.layout import padded
 from plap.kernels.triton.segments import SEGMENT
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 """Whether Triton's interpreter runs the kernels, on tensors of the CPU; a way to test them, not to work."""
 
 _MISSING = "backend 'triton' needs the package triton, which comes with plap's extra 'gpu'"
+
+
+def _kernels() -> Kernels:
+    from plap.kernels.triton.launcher import KERNELS  # noqa: PLC0415  (Triton is an optional extra)
+
+    return KERNELS
 
 
 class Triton(RowBackend):
@@ -31,11 +36,7 @@ class Triton(RowBackend):
         missing=None if importlib.util.find_spec("triton") else _MISSING,
     )
     dialect = BLOCKS
-
-    def forward(self, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """``plap::triton_forward``."""
-        results: tuple[Tensor, Tensor, Tensor, Tensor] = operator.triton_forward(*arguments)
-        return results
+    operators = define("triton", _kernels, padded)
 
     def bytes_needed(self, shape: Shape, every: int) -> int:
         """States are arrays of the size of x, and there are some numbers per node; hubs have partial sums."""

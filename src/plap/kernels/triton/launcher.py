@@ -21,6 +21,7 @@ class Launcher:
     """Launches kernels and waits for nothing; see :class:`plap.kernels.row_passes.Launcher`."""
 
     YZ_parts = 1
+    whole_runs = False
 
     def __init__(
         self, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor,
@@ -46,6 +47,10 @@ class Launcher:
         self._sums = x.new_empty(self._runs * slots * (self._channels + 2))
         self._totals = x.new_empty(0)
         self._device = x.device
+
+    def all_steps(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
+        """Not for kernels whose blocks of rows wait for each other after every step."""
+        raise NotImplementedError(kernel)
 
     def __call__(self, kernel: str, *, flag: bool = False, **tensors: Tensor) -> None:
         """Run a kernel."""
