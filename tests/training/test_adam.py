@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from plap.training.adam import Moments, StackedAdam, _update
-from plap.training.native import adam_update
+from plap.training.native import adam_step
 
 LR = (0.01, 0.05, 0.001)
 DECAY = (0.0, 5e-4, 0.1)
@@ -67,15 +67,22 @@ def test_the_runs_that_are_kept_go_on_as_before() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_the_step_of_other_devices_is_the_one_of_the_cpu(dtype: torch.dtype) -> None:
-    scalars = np.array([[0.0, 0.01, 0.3], [5e-4, 0.05, 0.3], [0.1, 0.001, -1.0]])
-    tensors = [torch.rand(3, 5, 4, generator=torch.Generator().manual_seed(k), dtype=dtype) for k in range(4)]
-    ours, theirs = ([value.clone() for value in tensors] for _ in range(2))
-    adam_update(ours[0], ours[1], ours[2], ours[3], scalars)
+    scalars = np.array([[0.0, 0.01, 0.3], [5e-4, 0.05, 0.3], [0.1, 0.001, 0.2]])
+    shapes = ((3, 5, 4), (3, 7))
+    draws = torch.Generator().manual_seed(0)
+    tensors = [[torch.rand(*shape, generator=draws, dtype=dtype) for _ in range(4)] for shape in shapes]
+    tensors[1][1][2, 3] = torch.inf  # one bad number keeps a run from stepping with all of its parameters
+    ours, theirs = ([[value.clone() for value in each] for each in tensors] for _ in range(2))
+    rows = [[*(value.data_ptr() for value in each), each[0][0].numel()] for each in ours]
+    taken = adam_step(np.array(rows), scalars, double=dtype == torch.float64)
+    assert taken.tolist() == [True, True, False]
     decay, size, root = torch.from_numpy(scalars).unbind(1)
-    _update(theirs[0], theirs[1], theirs[2], theirs[3], root > 0, decay, size, root)
-    for one, other in zip(ours, theirs, strict=True):
-        torch.testing.assert_close(one, other)
-    assert torch.equal(theirs[0][2], tensors[0][2])  # a run without a step keeps its parameters
+    for k, each in enumerate(theirs):
+        value, gradient, first, second = each
+        _update(value, gradient, first, second, torch.from_numpy(taken), decay, size, root)
+        for one, other in zip(ours[k], each, strict=True):
+            torch.testing.assert_close(one, other)
+        assert torch.equal(ours[k][0][2], tensors[k][0][2])  # a run without a step keeps its parameters
 
 
 def test_a_state_that_is_loaded_goes_on_as_before() -> None:

@@ -153,15 +153,21 @@ def _head(
 
 def _propagated(x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
+    penalty, mu = settings.once("penalty and mu", lambda: _absolute(settings))
+    return propagate_unchecked(
+        x, graph, penalty, mu, settings.common("K"),
+        detach_weights=settings.common("detach_weights"), budget=settings.propagation_budget,
+    )  # fmt: skip
+
+
+def _absolute(settings: StackedSettings) -> tuple[Penalty, Tensor]:
+    """The penalty and μ of every run, in the unit of the features."""
     p, gamma, unit, mu = (settings.column(name, torch.float64) for name in ("p", "gamma", "unit", "mu"))
     kind = settings.common("penalty")
     penalty: Penalty = Power(p) if kind == "power" else PENALTIES[kind](gamma)
     absolute, strength = penalty.in_units_of(unit, mu)
     assert isinstance(strength, Tensor)
-    return propagate_unchecked(
-        x, graph, absolute, strength, settings.common("K"),
-        detach_weights=settings.common("detach_weights"), budget=settings.propagation_budget,
-    )  # fmt: skip
+    return absolute, strength
 
 
 def _width(c: PGNNParameters, classes: int) -> int:

@@ -62,6 +62,10 @@ class StackedSettings(Protocol):
         """A parameter that all runs of the batch have in common, see :attr:`Family.equal`."""
         ...
 
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What ``make`` returned when it was first asked for under this name: the same in every epoch."""
+        ...
+
     def drops(self, name: str) -> bool:
         """Whether any run has a positive rate of dropout under this name."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
 from plap.training.devices import wide
-from plap.training.native import adam_update, compiled_for
+from plap.training.native import adam_step, compiled_for
 
 
 class Moments(NamedTuple):
@@ -45,24 +46,24 @@ class StackedAdam:
         self._lr, self._weight_decay = lr.double().numpy(), weight_decay.double().numpy()
         self._steps = np.zeros(lr.shape[0], dtype=np.int64)
         self._there = None if compiled_for(self.parameters[0].device) else self._columns()
+        self._table = self._addresses()
 
     def step(self, gradients: Sequence[Tensor]) -> None:
         """Change the parameters by their gradients, of the same shapes."""
         gradients = [gradient.contiguous() for gradient in gradients]
+        if self._there is None:
+            scalars = self._scalars(self._steps + 1)
+            self._table[:, 1] = [gradient.data_ptr() for gradient in gradients]
+            self._steps += adam_step(self._table, scalars, double=gradients[0].dtype == torch.float64)
+            return
         exact = wide(gradients[0].device)
         sums = [gradient.unsqueeze(1).flatten(1).sum(1, dtype=exact) for gradient in gradients]
         taken = torch.isfinite(torch.stack(sums).sum(0))
-        tensors = zip(self.parameters, gradients, self._first, self._second, strict=True)
-        if self._there is not None:
-            scalars = self._there.after(taken)
-            for value, gradient, first, second in tensors:
-                _update(value, gradient, first, second, taken, *scalars)
-            return
-        stepping = taken.numpy()
-        self._steps += stepping
-        columns = self._scalars(stepping)
-        for value, gradient, first, second in tensors:
-            adam_update(value, gradient, first, second, columns)
+        columns = self._there.after(taken)
+        for value, gradient, first, second in zip(
+            self.parameters, gradients, self._first, self._second, strict=True
+        ):
+            _update(value, gradient, first, second, taken, *columns)
 
     def keep(self, runs: Tensor) -> list[Tensor]:
         """Continue with these runs only; returns the parameters, which are new tensors."""
@@ -71,6 +72,7 @@ class StackedAdam:
         index = runs.cpu().numpy()
         self._lr, self._weight_decay = self._lr[index], self._weight_decay[index]
         self._steps = self._steps[index]
+        self._table = self._addresses()
         if self._there is not None:
             self._there = _Columns(*(column[runs] for column in self._there))
         return self.parameters
@@ -94,12 +96,22 @@ class StackedAdam:
         columns = (torch.from_numpy(part) for part in (self._lr, self._weight_decay, self._steps))
         return _Columns(*(column.to(device, wide(device)) for column in columns))
 
-    def _scalars(self, taken: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Weight decay, step size and root of the second bias correction [R, 3]; a negative root: no step."""
-        steps = np.maximum(self._steps, 1)
-        size = self._lr / (1 - ADAM_BETA1**steps)
-        root = np.where(taken, np.sqrt(1 - ADAM_BETA2**steps), -1.0)
-        return np.stack([self._weight_decay, size, root], axis=1)
+    def _addresses(self) -> np.ndarray[Any, Any]:
+        """What :func:`plap.training.native.adam_step` is given, without the gradients."""
+        tensors = zip(self.parameters, self._first, self._second, strict=True)
+        rows = [
+            (value.data_ptr(), 0, first.data_ptr(), second.data_ptr(), math.prod(value.shape[1:]))
+            for value, first, second in tensors
+        ]
+        return np.array(rows, dtype=np.int64)
+
+    def _scalars(self, steps: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """Weight decay, step size and root of the second bias correction of every run [R, 3]."""
+        columns = np.empty((steps.shape[0], 3))
+        columns[:, 0] = self._weight_decay
+        columns[:, 1] = self._lr / (1 - ADAM_BETA1**steps)
+        columns[:, 2] = np.sqrt(1 - ADAM_BETA2**steps)
+        return columns
 
 
 class _Columns(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -83,8 +83,9 @@ class RunSettings:
     """Bytes that pGNN's steps may allocate; where they do not suffice, activations are recomputed."""
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     _columns: dict[tuple[str, torch.dtype], Tensor] = field(default_factory=dict)
+    _made: dict[str, Any] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def seeds(self) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
         """Seeds of the runs, [R]."""
         return np.array([config.seed for config in self.configs], dtype=np.uint64)
@@ -97,6 +98,12 @@ class RunSettings:
             kind = key[1] if key[1] != torch.float64 else wide(self.device)
             self._columns[key] = torch.tensor(values, dtype=kind, device=self.device)
         return self._columns[key]
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """What ``make`` returned when it was first asked for under this name."""
+        if name not in self._made:
+            self._made[name] = make()
+        return self._made[name]
 
     def drops(self, name: str) -> bool:
         """Whether any run has a positive rate of dropout under this name; known without asking the device."""

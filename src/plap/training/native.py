@@ -6,7 +6,6 @@ devices the first two are :mod:`plap.training.portable`.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -114,47 +113,48 @@ def dropout_masks(seeds: np.ndarray[Any, Any], epoch: int, layer: int, rates: Te
         Its dtype is that of the result.
     """
     loops = _loops()
-    keys = mask_keys(seeds, epoch, layer)
-    runs = keys.shape[0]
+    runs = seeds.shape[0]
     result = rates.new_empty(runs, size)
-    thresholds = (rates.double() * 65536).round().to(torch.int64)
-    scales = (1 / (1 - rates.double())).to(rates.dtype)
     loops.launch(
-        loops.mask_loop(rates.dtype == torch.float64), runs * size // 4, runs, size,
-        keys.ctypes.data, thresholds.data_ptr(), scales.data_ptr(), result.data_ptr(),
+        loops.mask_loop(rates.dtype == torch.float64), runs * size // 4, runs, size, epoch, layer,
+        seeds.ctypes.data, rates.data_ptr(), result.data_ptr(),
     )  # fmt: skip
     return result
 
 
 def mask_keys(seeds: np.ndarray[Any, Any], epoch: int, layer: int) -> np.ndarray[Any, Any]:
-    """One 64-bit key per run, by hashing seed, epoch and layer in turn."""
-    scramble = _loops().scramble
+    """One 64-bit key per run, by hashing seed, epoch and layer in turn; the epoch may be -1."""
     with np.errstate(over="ignore"):
-        key = scramble(seeds.astype(np.uint64) + np.uint64(_loops().GOLDEN))
-        key = scramble(key ^ np.uint64(epoch + 1))
-        result: np.ndarray[Any, Any] = scramble(key ^ np.uint64((layer + 1) << 32))
-    return result
+        keys: np.ndarray[Any, Any] = _loops().mask_key(seeds.astype(np.uint64), epoch, layer)
+    return keys
 
 
-def adam_update(
-    value: Tensor, gradient: Tensor, first: Tensor, second: Tensor, scalars: np.ndarray[Any, Any]
-) -> None:
-    """Adam's update of one parameter [R, ...] in one pass over memory.
+def adam_step(
+    table: np.ndarray[Any, Any], scalars: np.ndarray[Any, Any], *, double: bool
+) -> np.ndarray[Any, Any]:
+    """Adam's update of all parameters in one pass over memory; returns which runs took the step, bool [R].
+
+    A run with a gradient that is not finite takes none.
 
     Parameters
     ----------
-    value, gradient, first, second : Tensor, shape [R, ...]
-        The parameter, its gradient and Adam's moments; all but the gradient are changed in place.
+    table : array of int64, shape [parameters, 5]
+        Addresses of the parameter [R, ...], of its gradient and of Adam's two moments, all contiguous, and
+        how many numbers each has per run. All but the gradient are changed in place.
     scalars : array of float64, shape [R, 3]
-        Weight decay, step size and root of the second bias correction of each run; a run with a negative
-        root takes no step.
+        Weight decay, step size and root of the second bias correction of each run.
+    double : bool
+        Whether they are float64.
     """
     loops = _loops()
-    runs, size = value.shape[0], math.prod(value.shape[1:])
+    runs = scalars.shape[0]
+    taken = np.empty(runs, dtype=np.bool_)
+    work = 2 * runs * int(table[:, 4].sum())
     loops.launch(
-        loops.adam_loop(value.dtype == torch.float64), 2 * runs * size, runs, size, value.data_ptr(),
-        gradient.data_ptr(), first.data_ptr(), second.data_ptr(), scalars.ctypes.data,
+        loops.adam_loop(double), work, runs, table.shape[0], table.ctypes.data, scalars.ctypes.data,
+        taken.ctypes.data,
     )  # fmt: skip
+    return taken
 
 
 def _loops() -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numba import carray
+from numba.extending import register_jitable
 
 from plap.kernels.fused import threads
 from plap.kernels.fused.jit import c_function, compiled, next_ticket, pointer, source_stamp
@@ -24,9 +25,9 @@ __all__ = [
     "GOLDEN",
     "adam_loop",
     "launch",
+    "mask_key",
     "mask_loop",
     "product_loop",
-    "scramble",
     "workers",
 ]
 
@@ -132,6 +133,7 @@ _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB
 
 
+@register_jitable  # type: ignore[untyped-decorator]
 def scramble(z: Any) -> Any:
     """SplitMix64's output function, of one number or of an array; uint64."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(_FIRST)
@@ -139,7 +141,12 @@ def scramble(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-_scramble = compiled(scramble)
+@register_jitable  # type: ignore[untyped-decorator]
+def mask_key(seed: Any, epoch: Any, layer: Any) -> Any:
+    """A 64-bit key by hashing the seed, uint64, one number or an array, then the epoch, then the layer."""
+    key = scramble(seed + np.uint64(GOLDEN))
+    key = scramble(key ^ np.uint64(epoch + 1))
+    return scramble(key ^ np.uint64((layer + 1) << 32))
 
 
 @compiled
@@ -147,11 +154,11 @@ def _fill(key: Any, threshold: Any, scale: Any, out: Any) -> None:
     zero = scale - scale
     quads = out.size // 4
     for quad in range(quads):
-        bits = _scramble(key + np.uint64(quad + 1) * np.uint64(GOLDEN))
+        bits = scramble(key + np.uint64(quad + 1) * np.uint64(GOLDEN))
         for lane in range(4):
             draw = (bits >> np.uint64(16 * lane)) & np.uint64(0xFFFF)
             out[4 * quad + lane] = scale if draw >= threshold else zero
-    state = _scramble(key + np.uint64(quads + 1) * np.uint64(GOLDEN))
+    state = scramble(key + np.uint64(quads + 1) * np.uint64(GOLDEN))
     for at in range(4 * quads, out.size):
         draw = (state >> np.uint64(16 * (at - 4 * quads))) & np.uint64(0xFFFF)
         out[at] = scale if draw >= threshold else zero
@@ -165,15 +172,16 @@ def mask_loop(double: bool) -> Loop:
 
     def fill_masks(address: Any) -> None:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
-        call = _arguments(address, 7)
-        runs, size = call[1], call[2]
-        keys = _array(call[3], runs, np.uint64)
-        thresholds = _array(call[4], runs, np.uint64)
-        scales = _array(call[5], runs, real)
+        call = _arguments(address, 8)
+        runs, size, epoch, layer = call[1], call[2], call[3], call[4]
+        seeds = _array(call[5], runs, np.uint64)
+        rates = _array(call[6], runs, real)
         run = _next_task(call)
         while run < runs:
-            out = _array(call[6] + run * size * scales.itemsize, size, real)
-            _fill(keys[run], thresholds[run], scales[run], out)
+            rate = np.float64(rates[run])
+            threshold = np.uint64(np.rint(rate * 65536.0))
+            out = _array(call[7] + run * size * rates.itemsize, size, real)
+            _fill(mask_key(seeds[run], epoch, layer), threshold, real(1.0 / (1.0 - rate)), out)
             run = _next_task(call)
 
     return _task_loop(fill_masks)
@@ -196,24 +204,46 @@ def _update(
 
 @cache
 def adam_loop(double: bool) -> Loop:
-    """A step of Adam on one parameter; a task is one run."""
+    """A step of Adam on all parameters; a task is one run, and takes no step if a gradient is not finite.
+
+    A parameter is five numbers: the addresses of value, gradient and moments, and its size in one run.
+    """
     real = np.float64 if double else np.float32
     width = 8 if double else 4
     stamp = _stamp()
 
     def update(address: Any) -> None:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
-        call = _arguments(address, 8)
-        runs, size = call[1], call[2]
-        scalars = _array(call[7], 3 * runs, np.float64)
+        call = _arguments(address, 6)
+        runs, count = call[1], call[2]
+        table = _array(call[3], 5 * count, np.int64)
+        scalars = _array(call[4], 3 * runs, np.float64)
+        taken = _array(call[5], runs, np.uint8)
         run = _next_task(call)
         while run < runs:
-            at = run * size * width
-            decay, step, root = scalars[3 * run], scalars[3 * run + 1], scalars[3 * run + 2]
-            if root > 0:
-                value, gradient = _array(call[3] + at, size, real), _array(call[4] + at, size, real)
-                first, second = _array(call[5] + at, size, real), _array(call[6] + at, size, real)
-                _update(value, gradient, first, second, decay, step, root, real)
+            total = 0.0
+            for k in range(count):
+                size = table[5 * k + 4]
+                total += _sum(_array(table[5 * k + 1] + run * size * width, size, real))
+            taken[run] = np.isfinite(total)
+            if taken[run]:
+                decay, step, root = scalars[3 * run], scalars[3 * run + 1], scalars[3 * run + 2]
+                for k in range(count):
+                    size = table[5 * k + 4]
+                    at = run * size * width
+                    _update(
+                        _array(table[5 * k] + at, size, real), _array(table[5 * k + 1] + at, size, real),
+                        _array(table[5 * k + 2] + at, size, real), _array(table[5 * k + 3] + at, size, real),
+                        decay, step, root, real,
+                    )  # fmt: skip
             run = _next_task(call)
 
     return _task_loop(update)
+
+
+@compiled
+def _sum(values: Any) -> Any:
+    total = 0.0
+    for k in range(values.size):
+        total += values[k]
+    return total
