@@ -68,8 +68,7 @@ class RowBackend(ABC):
             _refuse_batches(x, weight, parameter, mu)
             shape = Shape.of(x, graph, K)
             every = choose(self.ways(shape, training=training), shape, budget).every
-        run = self.operators.forward if transformed else self.operators.eager
-        return run(
+        results: tuple[Tensor, ...] = (self.operators.forward if transformed else self.operators.eager)(
             x,
             graph.indptr,
             graph.indices,
@@ -84,7 +83,8 @@ class RowBackend(ABC):
             key,
             c,
             detach_weights,
-        )[0]  # type: ignore[no-any-return]
+        )
+        return results[0]
 
     def refuses(self, penalty: Penalty) -> str | None:
         """Refuses a penalty whose functions cannot be translated."""

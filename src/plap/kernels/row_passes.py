@@ -166,7 +166,7 @@ def backward(
                 **of_step,
             )  # fmt: skip
             if rule.detach:
-                call("detached", G=G, yf=yf, **of_step)
+                call("detached", G=G, yf=yf, flag=False, **of_step)
             else:
                 call("backward", G=G, yf=yf, gp=gp, flag=want_parameter, **of_step)
             if gw is not None:
