@@ -15,6 +15,7 @@ import tiny_training as tiny
 from one_device import META, OneDevice
 from plap.kernels import registry
 from plap.kernels.torch.backend import TORCH
+from plap.nn import stacked_attention
 from plap.training import RunConfig, adam, batch, inputs, loop, native, portable, train_runs
 from plap.training.batch import Batch
 from plap.training.devices import choose_device
@@ -47,6 +48,7 @@ def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU as if it were another device: no compiled loops, and the plain PyTorch backend."""
     for module in (native, inputs, adam):
         monkeypatch.setattr(module, "compiled_for", lambda device: False)
+    monkeypatch.setattr(stacked_attention, "compiled_for", lambda device: False)
     monkeypatch.setattr(registry, "BACKENDS", (TORCH,))
 
 
@@ -56,7 +58,7 @@ CONFIGS = {
     "gcn": [RunConfig("gcn", max_epochs=8, seed=seed) for seed in (0, 1)],
     "mlp": [RunConfig("mlp", max_epochs=8, dropout=0.3)],
     "deep-pgnn": [RunConfig("deep-pgnn", max_epochs=4)],
-    "gat": [RunConfig("gat", max_epochs=3)],
+    "gat": [RunConfig("gat", max_epochs=5, seed=seed) for seed in (0, 1)],
 }
 
 
@@ -94,7 +96,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("name", ["pgnn", "mcp", "gcn", "mlp"])
+@pytest.mark.parametrize("name", ["pgnn", "mcp", "gcn", "mlp", "gat"])
 def test_an_epoch_on_a_device_reads_one_row_of_numbers(name: str, reads: list[int]) -> None:
     """The meta device has shapes and no numbers: whatever reads one, or mixes devices, fails."""
     data, configs = tiny.data(), CONFIGS[name]
