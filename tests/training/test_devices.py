@@ -15,6 +15,7 @@ import tiny_training as tiny
 from one_device import META, OneDevice
 from plap.kernels import registry
 from plap.kernels.torch.backend import TORCH
+from plap.nn import stacked_attention, stacked_lstm
 from plap.training import RunConfig, adam, batch, inputs, loop, native, portable, train_runs
 from plap.training.batch import Batch
 from plap.training.devices import choose_device
@@ -45,7 +46,7 @@ def test_sparse_products_are_the_same() -> None:
 @pytest.fixture
 def device_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU as if it were another device: no compiled loops, and the plain PyTorch backend."""
-    for module in (native, inputs, adam):
+    for module in (native, inputs, adam, stacked_attention, stacked_lstm):
         monkeypatch.setattr(module, "compiled_for", lambda device: False)
     monkeypatch.setattr(registry, "BACKENDS", (TORCH,))
 
@@ -56,7 +57,8 @@ CONFIGS = {
     "gcn": [RunConfig("gcn", max_epochs=8, seed=seed) for seed in (0, 1)],
     "mlp": [RunConfig("mlp", max_epochs=8, dropout=0.3)],
     "deep-pgnn": [RunConfig("deep-pgnn", max_epochs=4)],
-    "gat": [RunConfig("gat", max_epochs=3)],
+    "gat": [RunConfig("gat", max_epochs=5, seed=seed) for seed in (0, 1)],
+    "jknet": [RunConfig("jknet", max_epochs=5, seed=seed) for seed in (0, 1)],
 }
 
 
@@ -94,13 +96,15 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("name", ["pgnn", "mcp", "gcn", "mlp"])
+@pytest.mark.parametrize("name", ["pgnn", "mcp", "gcn", "mlp", "gat", "jknet"])
 def test_an_epoch_on_a_device_reads_one_row_of_numbers(name: str, reads: list[int]) -> None:
     """The meta device has shapes and no numbers: whatever reads one, or mixes devices, fails."""
     data, configs = tiny.data(), CONFIGS[name]
     masks = tiny.masks(data.y)
     task = plap.data.Task.of(data.y)
-    there = inputs.make_inputs(data.graph, data.x, torch.float32, adjacency=name == "gcn", device=META)
+    there = inputs.make_inputs(
+        data.graph, data.x, torch.float32, adjacency=name in ("gcn", "jknet"), device=META
+    )
     assert there.graph.device == META
     many = Batch(there, data.y, task, configs, [masks] * len(configs))
     with OneDevice():

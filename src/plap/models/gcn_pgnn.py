@@ -4,10 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
+from torch import Tensor
+
+from plap.graph import Graph
+from plap.kernels.registry import propagate_unchecked
+from plap.kernels.torch.backend import aggregation_weights
 from plap.models import gcn, pgnn
 from plap.models.kind import ModelKind
 from plap.models.parameters import Parameters, integer, number, share
+from plap.models.stacked import (
+    Family,
+    StackedInputs,
+    StackedSettings,
+    State,
+    activated,
+    dropped,
+    first_linear,
+    linear,
+    pick,
+)
 from plap.nn import GCNPlusPGNN
+from plap.penalties import Power
 
 
 @dataclass(frozen=True)
@@ -22,6 +40,40 @@ class GCNPlusPGNNParameters(Parameters):
     """Steps of the p-Laplacian layer."""
     dropout: float = share(0.5)
     """Share of the hidden units that is dropped in training."""
+
+
+def _head(
+    state: State,
+    inputs: StackedInputs,
+    settings: StackedSettings,
+    embedding: Tensor,
+    epoch: int | None,
+    rows: Tensor,
+) -> Tensor:
+    p, mu = settings.column("p", torch.float64), settings.column("mu", torch.float64)
+    graph, K = inputs.graph, settings.common("K")
+    start = activated(settings, embedding, epoch)
+    before = propagate_unchecked(start, graph, p, mu, K - 1) if K > 1 else start
+    weights = aggregation_weights(before, graph, Power(p), mu)
+    hidden = linear(state, "conv1.lin", propagate_unchecked(start, graph, p, mu, K)).relu()
+    hidden = dropped(settings, hidden, epoch, "dropout", layer=1)
+    averaged = _averaged(torch.bmm(hidden, state["conv2.lin.weight"]), graph, weights)
+    return pick(averaged, rows) + state["conv2.bias"].unsqueeze(1)
+
+
+def _averaged(x: Tensor, graph: Graph, weights: Tensor) -> Tensor:
+    """GCN's average of x [R, N, C] with edge weights [R, entries]; every node has a self-loop of weight 1."""
+    source, target = graph.indices.long(), graph.receivers()
+    if graph.num_self_loops:
+        weights = weights * (source != target)
+    root = torch.ones_like(x[:, :, 0]).index_add(1, target, weights).rsqrt().unsqueeze(2)
+    scaled = root * x
+    messages = weights.unsqueeze(2) * scaled.index_select(1, source)
+    return root * scaled.index_add(1, target, messages)
+
+
+def _width(c: GCNPlusPGNNParameters, classes: int) -> int:
+    return 2 * (c.K + 9) * (-(-c.hidden // 8) * 8) + 4 * c.hidden + 8 * classes
 
 
 GCN_PGNN_MODEL = ModelKind(
@@ -41,5 +93,13 @@ GCN_PGNN_MODEL = ModelKind(
     small=pgnn.SMALL,
     dropout_fields=("dropout",),
     sparse_features=True,
+    stacked=Family(
+        first_linear("lin"),
+        _head,
+        equal=("hidden", "K"),
+        width=_width,
+        edge_width=lambda c: 6 * c.hidden + 40,
+        weights=lambda c, features, classes: (features + 1 + c.hidden + 1 + classes) * c.hidden + classes,
+    ),
     module=GCNPlusPGNN,
 )

@@ -41,6 +41,12 @@ class StackedInputs(Protocol):
         """X Θ of every run: [R, F, C] → [R, N, C]."""
         ...
 
+    def times_dropped_features(
+        self, weight: Tensor, settings: Any, epoch: int, name: str, *, layer: int
+    ) -> Tensor:
+        """The same after dropout of X by the rates of the parameter ``name``."""
+        ...
+
     def averaged(self, x: Tensor) -> Tensor:
         """GCN's normalised adjacency times x [R, N, C], for a family that ``uses_adjacency``."""
         ...
@@ -96,6 +102,8 @@ class Family:
     """(parameters, L) → about how many numbers per node one run holds at a time."""
     weights: Callable[[Any, int, int], int]
     """(parameters, F, L) → how many weights one run has."""
+    edge_width: Callable[[Any], int] = lambda parameters: 0
+    """(parameters) → about how many numbers per stored entry of the graph one run holds at a time."""
     uses_adjacency: bool = False
     propagation: Callable[[Any], Propagation] | None = None
     """(parameters) → what may be computed again where memory is short; None: nothing."""

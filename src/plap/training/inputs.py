@@ -19,6 +19,7 @@ from plap.sparse import csr_tensor, scipy_from_tensor
 from plap.training import portable
 from plap.training.config import RunConfig
 from plap.training.devices import wide
+from plap.training.dropped_features import dropped_dense_product, dropped_sparse_product, order_of_transpose
 from plap.training.native import SparseMatrix, compiled_for, dropout_masks, stacked_product
 
 
@@ -62,6 +63,27 @@ class Inputs:
             return stacked_product(self.features, weight)
         return torch.bmm(self.features.expand(weight.shape[0], -1, -1), weight)
 
+    def times_dropped_features(
+        self, weight: Tensor, settings: RunSettings, epoch: int, name: str, *, layer: int
+    ) -> Tensor:
+        """The same after dropout of X; for sparse features, drawn for the stored values only."""
+        rates = settings.column(name)
+        if isinstance(self.features, SparseMatrix):
+            masks = settings.masks(epoch, layer, rates, (1, self.features.values.shape[0]))
+            return dropped_sparse_product(self.features, self._order_of_transpose, masks.flatten(1), weight)
+        rows, columns = self.features.shape
+
+        def mask(run: int) -> Tensor:
+            part = slice(run, run + 1)
+            return settings.of_runs(part).masks(epoch, layer, rates[part], (rows, columns))[0]
+
+        return dropped_dense_product(self.features, mask, weight)
+
+    @cached_property
+    def _order_of_transpose(self) -> Tensor:
+        assert isinstance(self.features, SparseMatrix)
+        return order_of_transpose(self.features)
+
     def averaged(self, x: Tensor) -> Tensor:
         """The adjacency times x [R, N, C]."""
         assert self.adjacency is not None
@@ -104,6 +126,10 @@ class RunSettings:
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]
+
+    def of_runs(self, which: slice) -> RunSettings:
+        """The same of some of the runs."""
+        return RunSettings(self.configs[which], self.dtype, self.propagation_budget, self.device)
 
     def drops(self, name: str) -> bool:
         """Whether any run has a positive rate of dropout under this name; known without asking the device."""

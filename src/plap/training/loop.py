@@ -144,7 +144,9 @@ def train_runs(
     y = y.cpu()
     task = training_task(y, each, graph.num_nodes, num_classes, task)
     sizes = [
-        run_bytes(config, graph.num_nodes, inputs.num_features, task.num_outputs, dtype.itemsize)
+        run_bytes(
+            config, graph.num_nodes, inputs.num_features, task.num_outputs, dtype.itemsize, graph.num_entries
+        )
         for config in configs
     ]
     given = parse_budget(memory_budget)
@@ -230,7 +232,9 @@ def _on_cpu(split: SplitLike) -> SplitLike:
     return _Masks(split.train.cpu(), split.val.cpu())
 
 
-def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsize: int) -> int:
+def run_bytes(
+    config: RunConfig, nodes: int, features: int, classes: int, itemsize: int, entries: int = 0
+) -> int:
     """Estimated bytes that one run adds to a batch: activations, parameters, gradients and moments.
 
     0 for a model whose runs are trained one after another.
@@ -238,8 +242,9 @@ def run_bytes(config: RunConfig, nodes: int, features: int, classes: int, itemsi
     family = _family(config)
     if family is None:
         return 0
-    held = family.width(config.parameters, classes) + 3 * classes
-    return itemsize * (nodes * held + 6 * family.weights(config.parameters, features, classes))
+    held = nodes * (family.width(config.parameters, classes) + 3 * classes)
+    held += entries * family.edge_width(config.parameters)
+    return itemsize * (held + 6 * family.weights(config.parameters, features, classes))
 
 
 def propagation_budget(

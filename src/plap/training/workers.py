@@ -115,7 +115,9 @@ def _batches(
 ) -> list[list[int]]:
     """The batches of ``train_runs``, the longest first, at least one per process if there are runs enough."""
     outputs = y.shape[1] if y.ndim == 2 else 2
-    sizes = [run_bytes(config, graph.num_nodes, x.shape[1], outputs, 4) for config in configs]
+    sizes = [
+        run_bytes(config, graph.num_nodes, x.shape[1], outputs, 4, graph.num_entries) for config in configs
+    ]
     batches = make_batches(configs, sizes, DEFAULT_BUDGET // workers)
     while len(batches) < workers and max(map(len, batches)) > 1:
         longest = max(batches, key=len)

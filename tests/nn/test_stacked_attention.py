@@ -1,0 +1,103 @@
+"""The attention of many runs at once is PyG's layer, run by run."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.nn import GATConv
+
+import problems
+from plap import Graph
+from plap.nn import stacked_attention
+from plap.nn.gat import edges_with_loops
+from plap.nn.stacked_attention import Neighbours, attend, neighbours_and_self
+
+GRAPHS = {
+    "random": problems.random_graph(9, 0.4, seed=1),
+    "no edge": Graph.from_edges(torch.empty(0, 2, dtype=torch.int64), num_nodes=3),
+    "star": Graph.from_edges([(0, k) for k in range(1, 20)]),
+}
+
+
+def arguments(neighbours: Neighbours, runs: int, heads: int, channels: int) -> tuple[Tensor, Tensor, Tensor]:
+    nodes, entries = neighbours.indptr.shape[0] - 1, neighbours.indices.shape[0]
+    draws = torch.Generator().manual_seed(4)
+    shapes = (runs, nodes, heads, channels), (runs, nodes, 2 * heads), (runs, entries, heads)
+    x, scores, mask = (torch.randn(shape, dtype=torch.float64, generator=draws) for shape in shapes)
+    return x.requires_grad_(), scores.requires_grad_(), (mask > 0).double() * 2
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize(("heads", "channels"), [(1, 3), (3, 8), (8, 8), (2, 20)])
+@pytest.mark.parametrize("dropped", [False, True])
+def test_loops_and_gathered_rows_agree(
+    graph: Graph, heads: int, channels: int, dropped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    neighbours = neighbours_and_self(graph)
+    x, scores, mask = arguments(neighbours, 3, heads, channels)
+    compiled = attend(neighbours, x, scores, mask if dropped else None)
+    monkeypatch.setattr(stacked_attention, "compiled_for", lambda device: False)
+    gathered = attend(neighbours, x, scores, mask if dropped else None)
+    torch.testing.assert_close(compiled, gathered)
+    cotangent = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
+    slopes = [torch.autograd.grad(result, (x, scores), cotangent) for result in (compiled, gathered)]
+    for mine, theirs in zip(*slopes, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_gradients_by_differences() -> None:
+    neighbours = neighbours_and_self(GRAPHS["random"])
+    x, scores, mask = arguments(neighbours, 2, 2, 3)
+    assert torch.autograd.gradcheck(lambda a, b: attend(neighbours, a, b, mask), (x, scores))
+
+
+def test_every_run_is_pygs_layer() -> None:
+    graph = problems.random_graph(9, 0.4, seed=3)
+    neighbours = neighbours_and_self(graph)
+    x, _, _ = arguments(neighbours, 2, 3, 4)
+    for run in range(2):
+        layer = GATConv(12, 4, heads=3, add_self_loops=False, bias=False).double()
+        layer.lin = torch.nn.Identity()
+        expected = layer(x[run].flatten(1), edges_with_loops(graph)).reshape(9, 3, 4)
+        scores = torch.cat([(x[run] * part).sum(2) for part in (layer.att_src, layer.att_dst)], 1)
+        torch.testing.assert_close(attend(neighbours, x[run : run + 1], scores[None])[0], expected)
+
+
+def test_threads_change_nothing() -> None:
+    graph = problems.random_graph(400, 0.1, seed=5)
+    neighbours = neighbours_and_self(graph)
+    x, scores, mask = arguments(neighbours, 1, 8, 8)
+    before = torch.get_num_threads()
+    results = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            value = attend(neighbours, x, scores, mask)
+            results.append([value, *torch.autograd.grad(value.square().sum(), (x, scores))])
+    finally:
+        torch.set_num_threads(before)
+    for one, three in zip(*results, strict=True):
+        assert torch.equal(one, three)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    neighbours = neighbours_and_self(GRAPHS["star"])
+    x, scores, _ = arguments(neighbours, 1, 2, 3)
+    assert attend(neighbours, x.float(), 1e4 * scores.float()).isfinite().all()
+
+
+def test_self_loops_of_the_graph_are_there_once() -> None:
+    edges = [(0, 1, 1.0), (1, 2, 1.0)]
+    plain, looped = (problems.weighted([*edges, *more], 3, keep_loops=True) for more in ([], [(1, 1, 2.0)]))
+    assert looped.num_self_loops == 1
+    for one, other in zip(neighbours_and_self(plain), neighbours_and_self(looped), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_second_derivatives_are_refused() -> None:
+    neighbours = neighbours_and_self(GRAPHS["star"])
+    x, scores, _ = arguments(neighbours, 1, 1, 2)
+    (slope,) = torch.autograd.grad(attend(neighbours, x, scores).square().sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
