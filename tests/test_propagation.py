@@ -207,6 +207,26 @@ def test_opcheck(graph: plap.Graph, every: int) -> None:
     torch.library.opcheck(FUSED.operators.forward, arguments)
 
 
+def test_a_plain_call_does_what_the_registered_operator_does(x: Tensor, graph: plap.Graph) -> None:
+    def run(operator: Any) -> tuple[Tensor, ...]:
+        leaves = [
+            value.clone().requires_grad_()
+            for value in (
+                x.unsqueeze(0),
+                graph.weight.to(x.dtype),
+                torch.tensor([1.5]).double(),
+                torch.tensor([0.1]).double(),
+            )
+        ]
+        start, weight, p, mu = leaves
+        graph_parts = (graph.indptr, graph.indices, weight, graph.degree)
+        result = operator(start, *graph_parts, p, mu, 3, 0.9, 0.0, 1, "power", 1.0, False)[0]
+        return result, *torch.autograd.grad(result.square().sum(), leaves)
+
+    for plain, registered in zip(run(FUSED.operators.eager), run(FUSED.operators.forward), strict=True):
+        assert plain.equal(registered)
+
+
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiles_as_one_graph(x: Tensor, graph: plap.Graph, backend: str) -> None:
     if backend == "inductor" and shutil.which("g++") is None:

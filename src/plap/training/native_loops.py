@@ -6,6 +6,7 @@ the rest are sizes and addresses.
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -45,8 +46,8 @@ def _task_loop(function: Callable[[Any], None]) -> Loop:
 
 def launch(loop: Loop, work: int, *arguments: int) -> None:
     """Run ``loop`` on as many threads as ``work`` is worth, with the counter and ``arguments``."""
-    call = np.array([0, *arguments], dtype=np.int64)
-    threads.run(*loop, call.ctypes.data, threads.count(work, _GRAIN))
+    call = (ctypes.c_int64 * (len(arguments) + 1))(0, *arguments)
+    threads.run(*loop, ctypes.addressof(call), threads.count(work, _GRAIN))
 
 
 def workers(work: int) -> int:

@@ -148,8 +148,7 @@ class Multiclass(Task):
         if logits.ndim == 2:
             return cross_entropy(logits, labels, reduction="none")
         # PyTorch's kernel wants the classes on the second axis, and would copy a stack of runs for that
-        picked = logits.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
-        return logits.logsumexp(-1) - picked
+        return -logits.log_softmax(-1).gather(-1, labels.unsqueeze(-1)).squeeze(-1)
 
     def hits(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Whether the prediction is right, and 1."""

@@ -16,8 +16,8 @@ from torch.utils.weak import WeakIdKeyDictionary
 class Cut(NamedTuple):
     """The rows of a graph in ranges of about equal work."""
 
-    chunks: np.ndarray[Any, Any]
-    """Where the ranges begin, and where the last one ends."""
+    chunks: Tensor
+    """Where the ranges begin, and where the last one ends; int64."""
     longest: int
     """Entries of the longest row."""
 
@@ -31,7 +31,9 @@ def cut_rows(indptr: Tensor, workers: int) -> Cut:
     known: dict[int, Cut] = _cuts.setdefault(indptr, {})
     if workers not in known:
         rows = indptr.numpy()
-        known[workers] = Cut(_equal_chunks(rows, workers), int((rows[1:] - rows[:-1]).max(initial=0)))
+        known[workers] = Cut(
+            torch.from_numpy(_equal_chunks(rows, workers)), int((rows[1:] - rows[:-1]).max(initial=0))
+        )
     return known[workers]
 
 

@@ -36,22 +36,23 @@ class Launcher:
         blocks, lanes = layout(channels)
         entries = indices.shape[0]
         self._power = rule.penalty == POWER
-        p = parameter.detach().numpy()
-        m = np.maximum(2 * mu.detach().numpy() / (p if self._power else rule.c), torch.finfo(x.dtype).tiny)
+        c = parameter.detach().numpy() if self._power else rule.c
+        m = np.maximum(2 * mu.detach().numpy() / c, torch.finfo(x.dtype).tiny)
         s = inverse_root(degree, x.dtype)
         self._threads = threads.count(runs * (entries + 4 * nodes) * blocks * lanes // 16, _GRAIN)
         cut = cut_rows(indptr, self._threads if runs < 8 * self._threads else 1)
-        self.whole_runs = cut.chunks.size == 2
+        chunks = cut.chunks.shape[0] - 1
+        self.whole_runs = chunks == 1
         self._kernel = (lanes // BLOCK, x.dtype == torch.float64, indices.dtype == torch.int64)
         self._counter = ctypes.c_int64(0)
-        self._alive = (cut, indptr, indices, weight, s, p, m)
+        self._alive = (cut, indptr, indices, weight, s, parameter, m)
         call = self._call = Call()
         self._address = ctypes.addressof(call)
         call.counter = ctypes.addressof(self._counter)
-        call.chunks = cut.chunks.ctypes.data
+        call.chunks = cut.chunks.data_ptr()
         call.indptr, call.indices = indptr.data_ptr(), indices.data_ptr()
-        call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), p.ctypes.data, m.ctypes.data
-        call.runs, call.chunks_per_run, call.nodes, call.entries = runs, cut.chunks.size - 1, nodes, entries
+        call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), parameter.data_ptr(), m.ctypes.data
+        call.runs, call.chunks_per_run, call.nodes, call.entries = runs, chunks, nodes, entries
         call.blocks, call.batch = blocks, max(64, _CACHE // (blocks * lanes * x.element_size()))
         call.room = max(call.batch, cut.longest)
         call.omega, call.eps2 = omega, eps * eps
