@@ -25,7 +25,7 @@ _GRAIN = 100_000
 """Multiplications of a row of lanes that are worth a thread of their own."""
 _AHEAD = 8
 """Entries after which memory that is asked for has come."""
-_STEPS = ("score", "sum", "to_targets", "to_sources")
+_STEPS = ("score", "sum", "to_targets", "to_sources", "add", "pair")
 
 
 def launch(step: str, double: bool, sizes: tuple[int, int, int, int, int], *addresses: int) -> None:
@@ -33,7 +33,7 @@ def launch(step: str, double: bool, sizes: tuple[int, int, int, int, int], *addr
 
     Parameters
     ----------
-    step : {"score", "sum", "to_targets", "to_sources"}
+    step : {"score", "sum", "to_targets", "to_sources", "add", "pair"}
     double : bool
         Whether numbers are float64.
     sizes : R, N, E, H, C
@@ -69,8 +69,12 @@ def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
                 _sum(call, run, first, end, real)
             elif which == 2:
                 _to_targets(call, run, first, end, real)
-            else:
+            elif which == 3:
                 _to_sources(call, run, first, end, real)
+            elif which == 4:
+                _add(call, run, first, end, real)
+            else:
+                _pair(call, run, first, end, real)
             task = next_ticket(call)
 
     code = c_function(attend)
@@ -217,3 +221,40 @@ def _to_sources(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
             for h in range(H):
                 of_scores[row * 2 * H + h] += slopes[back + H + h]
                 _add_row(of_x, (row * H + h) * C, slopes[back + h], grad, there + h * C, C)
+
+
+@compiled
+def _add(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
+    """The sum of the neighbours' features by given coefficients; one head.
+
+    Arrays: indptr, indices, coefficients [E], features; sum.
+    """
+    N, E, C = call[2], call[3], call[5]
+    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    weights = _array(call[9], run, E, real)
+    x, out = _array(call[10], run, N * C, real), _array(call[11], run, N * C, real)
+    for row in range(first, end):
+        for at in range(0, C, BLOCK):
+            total = splat(real(0), (0,))
+            for entry in range(indptr[row], indptr[row + 1]):
+                total = add_scaled(total, weights[entry], load(x, np.uint64(indices[entry] * C + at), (0,)))
+            store(out, np.uint64(row * C + at), total)
+
+
+@compiled
+def _pair(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
+    """The inner product of the two ends of every entry; one head.
+
+    Arrays: indptr, indices, rows of the receivers, rows of the sources; products [E].
+    """
+    N, E, C = call[2], call[3], call[5]
+    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    left, right = _array(call[9], run, N * C, real), _array(call[10], run, N * C, real)
+    out = _array(call[11], run, E, real)
+    for row in range(first, end):
+        for entry in range(indptr[row], indptr[row + 1]):
+            total = real(0)
+            for at in range(0, C, BLOCK):
+                own = load(left, np.uint64(row * C + at), (0,))
+                total += dot(own, load(right, np.uint64(indices[entry] * C + at), (0,)))
+            out[entry] = total
