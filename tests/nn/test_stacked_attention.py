@@ -35,7 +35,7 @@ def arguments(neighbours: Neighbours, runs: int, heads: int, channels: int) -> t
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-@pytest.mark.parametrize(("heads", "channels"), [(1, 3), (3, 8), (8, 8), (2, 20)])
+@pytest.mark.parametrize(("heads", "channels"), [(1, 3), (3, 8), (8, 8), (9, 8), (2, 20)])
 @pytest.mark.parametrize("dropped", [False, True])
 def test_loops_and_gathered_rows_agree(
     graph: Graph, heads: int, channels: int, dropped: bool, monkeypatch: pytest.MonkeyPatch

@@ -151,11 +151,10 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, neighbours: Neighbours, x: Tensor, scores: Tensor, mask: Tensor | None) -> Tensor:
         alpha = x.new_empty(x.shape[0], neighbours.indices.shape[0], x.shape[2])
-        room = x.new_empty(x.shape[:3])
-        _run("score", x, neighbours, scores, alpha, room)
+        _run("score", x, neighbours, scores, alpha)
         alpha.exp_()
         result = torch.empty_like(x)
-        _run("sum", x, neighbours, alpha, mask, x, result, room)
+        _run("sum", x, neighbours, alpha, mask, x, result)
         ctx.neighbours = neighbours
         ctx.save_for_backward(x, scores, alpha, mask)
         return result
