@@ -11,7 +11,13 @@ import problems
 from plap import Graph
 from plap.nn import stacked_attention
 from plap.nn.gat import edges_with_loops
-from plap.nn.stacked_attention import Neighbours, attend, neighbours_and_self
+from plap.nn.stacked_attention import (
+    Neighbours,
+    attend,
+    neighbours_alone,
+    neighbours_and_self,
+    weighted_sums,
+)
 
 GRAPHS = {
     "random": problems.random_graph(9, 0.4, seed=1),
@@ -29,7 +35,7 @@ def arguments(neighbours: Neighbours, runs: int, heads: int, channels: int) -> t
 
 
 @pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
-@pytest.mark.parametrize(("heads", "channels"), [(1, 3), (3, 8), (8, 8), (2, 20)])
+@pytest.mark.parametrize(("heads", "channels"), [(1, 3), (3, 8), (8, 8), (9, 8), (2, 20)])
 @pytest.mark.parametrize("dropped", [False, True])
 def test_loops_and_gathered_rows_agree(
     graph: Graph, heads: int, channels: int, dropped: bool, monkeypatch: pytest.MonkeyPatch
@@ -101,3 +107,24 @@ def test_second_derivatives_are_refused() -> None:
     (slope,) = torch.autograd.grad(attend(neighbours, x, scores).square().sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         slope.sum().backward()
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("channels", [3, 16])
+def test_weighted_sums_are_products_with_matrices(
+    graph: Graph, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    neighbours = neighbours_alone(graph)
+    x, weights, _ = arguments(neighbours, 2, 1, channels)
+    x = x.detach().squeeze(2).requires_grad_()
+    weights = torch.linspace(-1, 2, 2 * graph.num_entries, dtype=x.dtype).reshape(2, -1).requires_grad_()
+    A = x.new_zeros(2, graph.num_nodes, graph.num_nodes)
+    A = A.index_put((torch.tensor([[0], [1]]), neighbours.receivers, neighbours.indices), weights)
+    results = [weighted_sums(neighbours, x, weights), torch.bmm(A, x)]
+    monkeypatch.setattr(stacked_attention, "compiled_for", lambda device: False)
+    results.append(weighted_sums(neighbours, x, weights))
+    slopes = [torch.autograd.grad(result.square().sum(), (x, weights)) for result in results]
+    for result, slope in zip(results[1:], slopes[1:], strict=True):
+        torch.testing.assert_close(result, results[0])
+        for mine, theirs in zip(slope, slopes[0], strict=True):
+            torch.testing.assert_close(mine, theirs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import problems
 import tiny_training as tiny
 from plap.models import model_names
 from plap.training import RunConfig, build_module, train_runs
@@ -33,6 +34,23 @@ def test_the_state_loads_into_the_module_and_gives_the_logits(model: str) -> Non
     module = build_module(config.with_values(seed=99), data.x.shape[1], 2).double().eval()
     module.load_state_dict(result.state)
     torch.testing.assert_close(module(data.x.double(), data.graph), result.logits)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_loops_weights_and_isolated_nodes_count_as_in_the_module(model: str) -> None:
+    edges = [(k, k + 1, 1.0 + k) for k in range(10)] + [(3, 3, 2.0), (2, 7, 0.5), (0, 9, 3.0)]
+    graph = problems.weighted(edges, 12, keep_loops=True)
+    assert graph.num_self_loops == 1
+    assert graph.degree[11] == 0
+    x, y = torch.randn(12, 4, dtype=torch.float64), torch.arange(12) % 2
+    split = tiny.masks(y)
+    configs = [tiny.config(model, K=3, p=p, dropout=0.0, max_epochs=3, seed=2) for p in (1.5, 2.0)]
+    for config, result in zip(
+        configs, train_runs(graph, x, y, configs, split, dtype=torch.float64), strict=True
+    ):
+        module = build_module(config, 4, 2).double().eval()
+        module.load_state_dict(result.state)
+        torch.testing.assert_close(module(x, graph), result.logits)
 
 
 @pytest.mark.parametrize("model", MODELS)

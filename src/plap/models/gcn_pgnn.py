@@ -25,6 +25,7 @@ from plap.models.stacked import (
     pick,
 )
 from plap.nn import GCNPlusPGNN
+from plap.nn.stacked_attention import neighbours_alone, weighted_sums
 from plap.penalties import Power
 
 
@@ -55,25 +56,33 @@ def _head(
     start = activated(settings, embedding, epoch)
     before = propagate_unchecked(start, graph, p, mu, K - 1) if K > 1 else start
     weights = aggregation_weights(before, graph, Power(p), mu)
-    hidden = linear(state, "conv1.lin", propagate_unchecked(start, graph, p, mu, K)).relu()
+    hidden = linear(state, "conv1.lin", _stepped(before, start, graph, weights)).relu()
     hidden = dropped(settings, hidden, epoch, "dropout", layer=1)
     averaged = _averaged(torch.bmm(hidden, state["conv2.lin.weight"]), graph, weights)
     return pick(averaged, rows) + state["conv2.bias"].unsqueeze(1)
 
 
+def _stepped(F: Tensor, start: Tensor, graph: Graph, weights: Tensor) -> Tensor:
+    """A F + β X (Eq. 11) with the weights A of the step; β follows from α_i Σ_j M_ij / D_i + β_i = 1."""
+    neighbours = neighbours_alone(graph)
+    root = graph.degree.to(F.dtype).sqrt()
+    share = weights * (root[neighbours.indices] / root[neighbours.receivers])
+    beta = torch.ones_like(F[:, :, 0]).index_add(1, neighbours.receivers, -share)
+    return torch.addcmul(weighted_sums(neighbours, F, weights), beta.unsqueeze(2), start)
+
+
 def _averaged(x: Tensor, graph: Graph, weights: Tensor) -> Tensor:
     """GCN's average of x [R, N, C] with edge weights [R, entries]; every node has a self-loop of weight 1."""
-    source, target = graph.indices.long(), graph.receivers()
+    neighbours = neighbours_alone(graph)
     if graph.num_self_loops:
-        weights = weights * (source != target)
-    root = torch.ones_like(x[:, :, 0]).index_add(1, target, weights).rsqrt().unsqueeze(2)
+        weights = weights * (neighbours.indices != neighbours.receivers)
+    root = torch.ones_like(x[:, :, 0]).index_add(1, neighbours.receivers, weights).rsqrt().unsqueeze(2)
     scaled = root * x
-    messages = weights.unsqueeze(2) * scaled.index_select(1, source)
-    return root * scaled.index_add(1, target, messages)
+    return root * (weighted_sums(neighbours, scaled, weights) + scaled)
 
 
 def _width(c: GCNPlusPGNNParameters, classes: int) -> int:
-    return 2 * (c.K + 9) * (-(-c.hidden // 8) * 8) + 4 * c.hidden + 8 * classes
+    return (c.K + 12) * (-(-c.hidden // 8) * 8) + 4 * c.hidden + 8 * classes
 
 
 GCN_PGNN_MODEL = ModelKind(

@@ -13,8 +13,16 @@ import numpy as np
 from numba import carray
 
 from plap.kernels.fused import threads
-from plap.kernels.fused.jit import c_function, compiled, next_ticket, pointer, source_stamp
-from plap.kernels.fused.lanes import add_scaled, dot, load, prefetch, splat, store
+from plap.kernels.fused.jit import (
+    Codegen,
+    c_function,
+    compiled,
+    instruction,
+    next_ticket,
+    pointer,
+    source_stamp,
+)
+from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
 from plap.kernels.fused.layout import BLOCK
 
 __all__ = ["BLOCK", "SLOPE", "launch"]
@@ -25,7 +33,7 @@ _GRAIN = 100_000
 """Multiplications of a row of lanes that are worth a thread of their own."""
 _AHEAD = 8
 """Entries after which memory that is asked for has come."""
-_STEPS = ("score", "sum", "to_targets", "to_sources")
+_STEPS = ("score", "sum", "to_targets", "to_sources", "add", "pair")
 
 
 def launch(step: str, double: bool, sizes: tuple[int, int, int, int, int], *addresses: int) -> None:
@@ -33,7 +41,7 @@ def launch(step: str, double: bool, sizes: tuple[int, int, int, int, int], *addr
 
     Parameters
     ----------
-    step : {"score", "sum", "to_targets", "to_sources"}
+    step : {"score", "sum", "to_targets", "to_sources", "add", "pair"}
     double : bool
         Whether numbers are float64.
     sizes : R, N, E, H, C
@@ -69,8 +77,12 @@ def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
                 _sum(call, run, first, end, real)
             elif which == 2:
                 _to_targets(call, run, first, end, real)
-            else:
+            elif which == 3:
                 _to_sources(call, run, first, end, real)
+            elif which == 4:
+                _add(call, run, first, end, real)
+            else:
+                _pair(call, run, first, end, real)
             task = next_ticket(call)
 
     code = c_function(attend)
@@ -88,69 +100,155 @@ def _array(address: Any, run: Any, size: Any, real: Any) -> Any:
     return carray(pointer(np.uint64(address)), ((run + 1) * size,), real)[run * size :]
 
 
+@instruction
+def _times(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
+    """a · b, lane by lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(args[0], args[1])
+
+    return a(a, b), codegen
+
+
+@instruction
+def _over(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
+    """a / b, lane by lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fdiv(args[0], args[1])
+
+    return a(a, b), codegen
+
+
+@instruction
+def _larger(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
+    """The larger of a and b, lane by lane; b where one of them is not a number."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
+
+    return a(a, b), codegen
+
+
+@instruction
+def _where_positive(typingctx: Any, z: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
+    """a where z > 0, otherwise b; lane by lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        zero = context.get_value_type(z)(None)
+        return builder.select(builder.fcmp_ordered(">", args[0], zero), args[1], args[2])
+
+    return a(z, a, b), codegen
+
+
 @compiled
 def _score(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
-    """Leaky ReLU of the sum of two scores, minus the largest of the row.
+    """Leaky ReLU of the sum of two scores, minus the largest of the row; heads in lanes, the rest one by one.
 
-    Arrays: indptr, indices, scores; coefficients; the largest, [N, H].
+    Arrays: indptr, indices, scores; coefficients.
     """
     N, E, H = call[2], call[3], call[4]
     indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
     scores, alpha = _array(call[9], run, N * 2 * H, real), _array(call[10], run, E * H, real)
-    largest = _array(call[11], run, N * H, real)
-    slope = real(SLOPE)
+    slope, wide = real(SLOPE), H - H % BLOCK
     for row in range(first, end):
-        for h in range(H):
-            largest[row * H + h] = -np.inf
-        for entry in range(indptr[row], indptr[row + 1]):
-            for h in range(H):
-                z = scores[indices[entry] * 2 * H + h] + scores[row * 2 * H + H + h]
-                z = max(z, slope * z)
-                alpha[entry * H + h] = z
-                largest[row * H + h] = max(largest[row * H + h], z)
-        for entry in range(indptr[row], indptr[row + 1]):
-            for h in range(H):
-                alpha[entry * H + h] -= largest[row * H + h]
+        for h in range(0, wide, BLOCK):
+            own = load(scores, np.uint64(row * 2 * H + H + h), (0,))
+            most = splat(real(-np.inf), (0,))
+            for entry in range(indptr[row], indptr[row + 1]):
+                z = add(load(scores, np.uint64(indices[entry] * 2 * H + h), (0,)), own)
+                z = _larger(z, scale(slope, z))
+                store(alpha, np.uint64(entry * H + h), z)
+                most = _larger(z, most)
+            for entry in range(indptr[row], indptr[row + 1]):
+                place = np.uint64(entry * H + h)
+                store(alpha, place, subtract(load(alpha, place, (0,)), most))
+        for h in range(wide, H):
+            top = real(-np.inf)
+            for entry in range(indptr[row], indptr[row + 1]):
+                value = scores[np.uint64(indices[entry] * 2 * H + h)] + scores[np.uint64(row * 2 * H + H + h)]
+                value = max(value, slope * value)
+                alpha[np.uint64(entry * H + h)] = value
+                top = max(top, value)
+            for entry in range(indptr[row], indptr[row + 1]):
+                alpha[np.uint64(entry * H + h)] -= top
 
 
 @compiled
-def _add_row(out: Any, at: Any, factor: Any, x: Any, there: Any, C: Any) -> None:
-    """Add C channels of ``x``, scaled, to those of ``out``."""
-    for c in range(0, C, BLOCK):
-        place = np.uint64(at + c)
-        store(out, place, add_scaled(load(out, place, (0,)), factor, load(x, np.uint64(there + c), (0,))))
+def _weight(weights: Any, mask: Any, masked: Any, at: Any) -> Any:
+    weight = weights[np.uint64(at)]
+    return weight * mask[np.uint64(at)] if masked else weight
+
+
+@compiled
+def _add_rows(
+    start: Any, end: Any, indices: Any, place: Any, direct: Any, stride: Any, weights: Any, mask: Any,
+    masked: Any, x: Any, out: Any, row: Any, H: Any, C: Any, real: Any,
+) -> None:  # fmt: skip
+    """Sum rows of ``x`` into a row of ``out``, four blocks of channels at a time in registers.
+
+    The coefficient of an entry and a head is ``weights[stride * place[entry] + head]``, times the mask if
+    there is one; with ``direct`` the place of an entry is the entry.
+    """
+    size = H * C
+    fours = size - size % (4 * BLOCK)
+    zero = splat(real(0), (0,))
+    for c in range(0, fours, 4 * BLOCK):
+        h0, h1, h2, h3 = c // C, (c + BLOCK) // C, (c + 2 * BLOCK) // C, (c + 3 * BLOCK) // C
+        t0, t1, t2, t3 = zero, zero, zero, zero
+        for entry in range(start, end):
+            w = stride * (entry if direct else place[entry])
+            there = indices[entry] * size + c
+            t0 = add_scaled(t0, _weight(weights, mask, masked, w + h0), load(x, np.uint64(there), (0,)))
+            there += BLOCK
+            t1 = add_scaled(t1, _weight(weights, mask, masked, w + h1), load(x, np.uint64(there), (0,)))
+            there += BLOCK
+            t2 = add_scaled(t2, _weight(weights, mask, masked, w + h2), load(x, np.uint64(there), (0,)))
+            there += BLOCK
+            t3 = add_scaled(t3, _weight(weights, mask, masked, w + h3), load(x, np.uint64(there), (0,)))
+        at = row * size + c
+        store(out, np.uint64(at), t0)
+        store(out, np.uint64(at + BLOCK), t1)
+        store(out, np.uint64(at + 2 * BLOCK), t2)
+        store(out, np.uint64(at + 3 * BLOCK), t3)
+    for c in range(fours, size, BLOCK):
+        total = zero
+        for entry in range(start, end):
+            w = stride * (entry if direct else place[entry]) + c // C
+            row_there = load(x, np.uint64(indices[entry] * size + c), (0,))
+            total = add_scaled(total, _weight(weights, mask, masked, w), row_there)
+        store(out, np.uint64(row * size + c), total)
 
 
 @compiled
 def _sum(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """Divide exponentials by the sum of their row, and sum the features by them.
 
-    Arrays: indptr, indices, coefficients, mask (or 0), features; sum; room, [N, H].
+    Arrays: indptr, indices, coefficients, mask (or 0), features; sum.
     """
     N, E, H, C = call[2], call[3], call[4], call[5]
     indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
     alpha, mask = _array(call[9], run, E * H, real), _array(call[10], run, E * H, real)
     x, out = _array(call[11], run, N * H * C, real), _array(call[12], run, N * H * C, real)
-    total = _array(call[13], run, N * H, real)
-    masked = call[10] != 0
+    masked, wide = call[10] != 0, H - H % BLOCK
     for row in range(first, end):
-        for h in range(H):
-            total[row * H + h] = 0
-        for at in range(row * H * C, (row + 1) * H * C, BLOCK):
-            store(out, np.uint64(at), splat(real(0), (0,)))
-        for entry in range(indptr[row], indptr[row + 1]):
-            for h in range(H):
-                total[row * H + h] += alpha[entry * H + h]
-        for h in range(H):
-            total[row * H + h] = 1 / total[row * H + h]
-        for entry in range(indptr[row], indptr[row + 1]):
-            there = indices[entry] * H * C
-            for h in range(H):
-                factor = alpha[entry * H + h] * total[row * H + h]
-                alpha[entry * H + h] = factor
-                if masked:
-                    factor *= mask[entry * H + h]
-                _add_row(out, (row * H + h) * C, factor, x, there + h * C, C)
+        start, stop = indptr[row], indptr[row + 1]
+        for h in range(0, wide, BLOCK):
+            lanes = splat(real(0), (0,))
+            for entry in range(start, stop):
+                lanes = add(lanes, load(alpha, np.uint64(entry * H + h), (0,)))
+            lanes = _over(splat(real(1), (0,)), lanes)
+            for entry in range(start, stop):
+                place = np.uint64(entry * H + h)
+                store(alpha, place, _times(lanes, load(alpha, place, (0,))))
+        for h in range(wide, H):
+            total = real(0)
+            for entry in range(start, stop):
+                total += alpha[np.uint64(entry * H + h)]
+            share = real(1) / total
+            for entry in range(start, stop):
+                alpha[np.uint64(entry * H + h)] *= share
+        _add_rows(start, stop, indices, indices, True, H, alpha, mask, masked, x, out, row, H, C, real)
 
 
 @compiled
@@ -166,32 +264,57 @@ def _to_targets(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     mask = _array(call[11], run, E * H, real)
     x, grad = _array(call[12], run, N * H * C, real), _array(call[13], run, N * H * C, real)
     slopes, of_scores = _array(call[14], run, E * 2 * H, real), _array(call[15], run, N * 2 * H, real)
-    masked = call[11] != 0
+    masked, wide = call[11] != 0, H - H % BLOCK
     for row in range(first, end):
-        for k in range(row * 2 * H, (row + 1) * 2 * H):
-            of_scores[k] = 0  # the first half has room for means until the sources are seen
-        for entry in range(indptr[row], indptr[row + 1]):
+        start, stop = indptr[row], indptr[row + 1]
+        for entry in range(start, stop):
             there = indices[entry] * H * C
             for h in range(H):
-                d = real(0)
+                product = real(0)
                 for c in range(h * C, (h + 1) * C, BLOCK):
                     left = load(grad, np.uint64(row * H * C + c), (0,))
-                    d += dot(left, load(x, np.uint64(there + c), (0,)))
-                kept = alpha[entry * H + h]
+                    product += dot(left, load(x, np.uint64(there + c), (0,)))
+                slopes[np.uint64(entry * 2 * H + H + h)] = product
+        for h in range(0, wide, BLOCK):
+            mean, total = splat(real(0), (0,)), splat(real(0), (0,))
+            for entry in range(start, stop):
+                place = np.uint64(entry * 2 * H + H + h)
+                kept, d = load(alpha, np.uint64(entry * H + h), (0,)), load(slopes, place, (0,))
                 if masked:
-                    kept *= mask[entry * H + h]
-                    d *= mask[entry * H + h]
-                slopes[entry * 2 * H + h] = kept
-                slopes[entry * 2 * H + H + h] = d
-                of_scores[row * 2 * H + h] += alpha[entry * H + h] * d
-        for entry in range(indptr[row], indptr[row + 1]):
-            for h in range(H):
-                d = slopes[entry * 2 * H + H + h] - of_scores[row * 2 * H + h]
-                d *= alpha[entry * H + h]
-                z = scores[indices[entry] * 2 * H + h] + scores[row * 2 * H + H + h]
-                d = d if z > 0 else real(SLOPE) * d
-                slopes[entry * 2 * H + H + h] = d
-                of_scores[row * 2 * H + H + h] += d
+                    factor = load(mask, np.uint64(entry * H + h), (0,))
+                    kept = _times(kept, factor)
+                    store(slopes, place, _times(d, factor))
+                store(slopes, np.uint64(entry * 2 * H + h), kept)
+                mean = add(mean, _times(kept, d))
+            own = load(scores, np.uint64(row * 2 * H + H + h), (0,))
+            for entry in range(start, stop):
+                place = np.uint64(entry * 2 * H + H + h)
+                d = _times(
+                    load(alpha, np.uint64(entry * H + h), (0,)), subtract(load(slopes, place, (0,)), mean)
+                )
+                z = add(load(scores, np.uint64(indices[entry] * 2 * H + h), (0,)), own)
+                d = _where_positive(z, d, scale(real(SLOPE), d))
+                store(slopes, place, d)
+                total = add(total, d)
+            store(of_scores, np.uint64(row * 2 * H + H + h), total)
+        for h in range(wide, H):
+            average, whole = real(0), real(0)
+            for entry in range(start, stop):
+                place = np.uint64(entry * 2 * H + H + h)
+                weight = _weight(alpha, mask, masked, entry * H + h)
+                slopes[np.uint64(entry * 2 * H + h)] = weight
+                average += weight * slopes[place]
+                if masked:
+                    slopes[place] *= mask[np.uint64(entry * H + h)]
+            for entry in range(start, stop):
+                place = np.uint64(entry * 2 * H + H + h)
+                slope = alpha[np.uint64(entry * H + h)] * (slopes[place] - average)
+                source, target = indices[entry] * 2 * H + h, row * 2 * H + H + h
+                if not scores[np.uint64(source)] + scores[np.uint64(target)] > 0:
+                    slope *= real(SLOPE)
+                slopes[place] = slope
+                whole += slope
+            of_scores[np.uint64(row * 2 * H + H + h)] = whole
 
 
 @compiled
@@ -205,15 +328,58 @@ def _to_sources(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     indptr, indices, reverse = _indices(call[7], N + 1), _indices(call[8], E), _indices(call[9], E)
     grad, slopes = _array(call[10], run, N * H * C, real), _array(call[11], run, E * 2 * H, real)
     of_x, of_scores = _array(call[12], run, N * H * C, real), _array(call[13], run, N * 2 * H, real)
+    wide = H - H % BLOCK
     for row in range(first, end):
-        for h in range(H):
-            of_scores[row * 2 * H + h] = 0
-        for at in range(row * H * C, (row + 1) * H * C, BLOCK):
-            store(of_x, np.uint64(at), splat(real(0), (0,)))
+        start, stop = indptr[row], indptr[row + 1]
+        for h in range(0, wide, BLOCK):
+            lanes = splat(real(0), (0,))
+            for entry in range(start, stop):
+                ahead = reverse[min(entry + _AHEAD, E - 1)]
+                prefetch(slopes, np.uint64(ahead * 2 * H), (0, 0))
+                lanes = add(lanes, load(slopes, np.uint64(reverse[entry] * 2 * H + H + h), (0,)))
+            store(of_scores, np.uint64(row * 2 * H + h), lanes)
+        for h in range(wide, H):
+            total = real(0)
+            for entry in range(start, stop):
+                total += slopes[np.uint64(reverse[entry] * 2 * H + H + h)]
+            of_scores[np.uint64(row * 2 * H + h)] = total
+        _add_rows(
+            start, stop, indices, reverse, False, 2 * H, slopes, slopes, False, grad, of_x, row, H, C, real
+        )
+
+
+@compiled
+def _add(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
+    """The sum of the neighbours' features by given coefficients; one head.
+
+    Arrays: indptr, indices, coefficients [E], features; sum.
+    """
+    N, E, C = call[2], call[3], call[5]
+    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    weights = _array(call[9], run, E, real)
+    x, out = _array(call[10], run, N * C, real), _array(call[11], run, N * C, real)
+    for row in range(first, end):
+        for at in range(0, C, BLOCK):
+            total = splat(real(0), (0,))
+            for entry in range(indptr[row], indptr[row + 1]):
+                total = add_scaled(total, weights[entry], load(x, np.uint64(indices[entry] * C + at), (0,)))
+            store(out, np.uint64(row * C + at), total)
+
+
+@compiled
+def _pair(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
+    """The inner product of the two ends of every entry; one head.
+
+    Arrays: indptr, indices, rows of the receivers, rows of the sources; products [E].
+    """
+    N, E, C = call[2], call[3], call[5]
+    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    left, right = _array(call[9], run, N * C, real), _array(call[10], run, N * C, real)
+    out = _array(call[11], run, E, real)
+    for row in range(first, end):
         for entry in range(indptr[row], indptr[row + 1]):
-            ahead = reverse[min(entry + _AHEAD, E - 1)]
-            prefetch(slopes, np.uint64(ahead * 2 * H), (0, 0))
-            back, there = reverse[entry] * 2 * H, indices[entry] * H * C
-            for h in range(H):
-                of_scores[row * 2 * H + h] += slopes[back + H + h]
-                _add_row(of_x, (row * H + h) * C, slopes[back + h], grad, there + h * C, C)
+            total = real(0)
+            for at in range(0, C, BLOCK):
+                own = load(left, np.uint64(row * C + at), (0,))
+                total += dot(own, load(right, np.uint64(indices[entry] * C + at), (0,)))
+            out[entry] = total

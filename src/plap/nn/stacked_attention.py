@@ -1,4 +1,4 @@
-"""Graph attention of many runs at once, without an array of size edges × channels."""
+"""Graph attention and weighted sums of many runs at once, without an array of size edges × channels."""
 
 from __future__ import annotations
 
@@ -28,6 +28,26 @@ class Neighbours(NamedTuple):
 
 
 _NEIGHBOURS: Memo[Neighbours] = Memo()
+
+
+_ALONE: Memo[Neighbours] = Memo()
+
+
+def neighbours_alone(graph: Graph) -> Neighbours:
+    """The stored entries of a graph, in its order; made once for each graph.
+
+    Examples
+    --------
+    >>> import plap
+    >>> neighbours_alone(plap.Graph.from_edges([(0, 1)])).reverse
+    tensor([1, 0])
+    """
+    return _ALONE.get(
+        graph,
+        lambda: Neighbours(
+            graph.indptr.long(), graph.indices.long(), graph.receivers(), graph.reverse_entries()
+        ),
+    )
 
 
 def neighbours_and_self(graph: Graph) -> Neighbours:
@@ -95,6 +115,33 @@ def attend(neighbours: Neighbours, x: Tensor, scores: Tensor, mask: Tensor | Non
     return result[..., :channels] if missing else result
 
 
+def weighted_sums(neighbours: Neighbours, x: Tensor, weights: Tensor) -> Tensor:
+    """Σ_j w_ij x_j of every run, [R, N, C]; differentiable once in both.
+
+    Parameters
+    ----------
+    neighbours : Neighbours, E entries
+    x : Tensor, shape [R, N, C]
+    weights : Tensor, shape [R, E]
+        They need not be symmetric.
+
+    Examples
+    --------
+    >>> import plap
+    >>> edge = neighbours_alone(plap.Graph.from_edges([(0, 1)]))
+    >>> weighted_sums(edge, torch.tensor([[[1.0], [2.0]]]), torch.tensor([[10.0, 100.0]])).flatten()
+    tensor([ 20., 100.])
+    """
+    if not compiled_for(x.device):
+        messages = weights.unsqueeze(2) * x.index_select(1, neighbours.indices)
+        return torch.zeros_like(x).index_add(1, neighbours.receivers, messages)
+    channels = x.shape[2]
+    missing = -channels % _loops().BLOCK
+    padded = pad(x, (0, missing)) if missing else x.contiguous()
+    result: Tensor = _WeightedSums.apply(neighbours, padded, weights.contiguous())  # type: ignore[no-untyped-call]
+    return result[..., :channels] if missing else result
+
+
 def compiled_for(device: torch.device) -> bool:
     """Whether tensors of this device are worked on by compiled loops."""
     return device.type == "cpu"
@@ -104,11 +151,10 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, neighbours: Neighbours, x: Tensor, scores: Tensor, mask: Tensor | None) -> Tensor:
         alpha = x.new_empty(x.shape[0], neighbours.indices.shape[0], x.shape[2])
-        room = x.new_empty(x.shape[:3])
-        _run("score", x, neighbours, scores, alpha, room)
+        _run("score", x, neighbours, scores, alpha)
         alpha.exp_()
         result = torch.empty_like(x)
-        _run("sum", x, neighbours, alpha, mask, x, result, room)
+        _run("sum", x, neighbours, alpha, mask, x, result)
         ctx.neighbours = neighbours
         ctx.save_for_backward(x, scores, alpha, mask)
         return result
@@ -123,6 +169,30 @@ class _Attention(torch.autograd.Function):
         _run("to_targets", x, ctx.neighbours, scores, alpha, mask, x, grad, slopes, of_scores)
         _run("to_sources", x, ctx.neighbours, ctx.neighbours.reverse, grad, slopes, of_x, of_scores)
         return None, of_x, of_scores, None
+
+
+class _WeightedSums(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, neighbours: Neighbours, x: Tensor, weights: Tensor) -> Tensor:
+        ctx.neighbours = neighbours
+        ctx.save_for_backward(x, weights)
+        result = torch.empty_like(x)
+        _run("add", x.unsqueeze(2), neighbours, weights, x, result)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor | None, Tensor | None]:
+        x, weights = ctx.saved_tensors
+        grad, shape = grad.contiguous(), x.unsqueeze(2)
+        of_x, of_weights = None, None
+        if ctx.needs_input_grad[1]:
+            of_x, back = torch.empty_like(x), weights.index_select(1, ctx.neighbours.reverse)
+            _run("add", shape, ctx.neighbours, back, grad, of_x)
+        if ctx.needs_input_grad[2]:
+            of_weights = torch.empty_like(weights)
+            _run("pair", shape, ctx.neighbours, grad, x, of_weights)
+        return None, of_x, of_weights
 
 
 def _run(step: str, x: Tensor, neighbours: Neighbours, *arrays: Tensor | None) -> None:
