@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 import plap
 import tiny_training as tiny
@@ -85,6 +87,36 @@ def test_every_p_gets_its_turn() -> None:
     kinds = [*(("power", p) for p in (1.0, 1.5, 2.0, 2.5)), ("mcp", 2.0), ("huber", 2.0)]
     assert sorted(counts[kind] for kind in kinds) == [2, 2, 3, 3, 3, 3]
     assert len(set(drawn)) == 16
+
+
+SPREAD = [SearchSpace(), SearchSpace(RunConfig("mlp")), SearchSpace(RunConfig("gprgnn"), hidden=(16, 64))]
+
+
+@settings(deadline=None, max_examples=10, phases=[Phase.generate])
+@given(st.integers(0, 2**31), st.integers(1, 90))
+def test_every_value_of_every_field_is_drawn_equally_often(seed: int, count: int) -> None:
+    """Up to one, within each p and penalty."""
+    for space in SPREAD:
+        drawn = space.draw(count, seed)
+        for grid in space.grids:
+            for p in grid.get("p", (None,)):
+                group = [c for c in drawn if _grid_has(grid, c) and (p is None or c.value("p") == p)]
+                for name in grid.keys() - {"p"}:
+                    counts = Counter(config.value(name) for config in group[:16])
+                    each = [counts[value] for value in grid[name]]
+                    assert max(each) - min(each) <= 1, (name, each)
+
+
+def _grid_has(grid: Any, config: RunConfig) -> bool:
+    return all(config.value(name) in values for name, values in grid.items())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_of_values_are_spread(seed: int) -> None:
+    """18 configurations have most of the 18 pairs of mu and K; by chance they would have 11 or 12."""
+    drawn = SearchSpace(penalty=("power",), p=(1.5,)).draw(18, seed)
+    for name in ("K", "lr"):
+        assert len({(config.value("mu"), config.value(name)) for config in drawn}) >= 13
 
 
 def test_a_chosen_value_leaves_the_grids_that_search_its_field() -> None:
