@@ -27,7 +27,7 @@ class SearchSpace:
     Examples
     --------
     >>> len(SearchSpace().configs()), len(SearchSpace(RunConfig(model="mlp")).configs())
-    (880, 12)
+    (496, 12)
     >>> len(SearchSpace(RunConfig(model="mlp"), hidden=(16, 64), lr=(0.01,)).configs())
     8
     """
