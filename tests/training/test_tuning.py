@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 import plap
 import tiny_training as tiny
 from plap import InputError
 from plap.training import (
+    History,
     Progress,
     RunConfig,
+    RunResult,
     SearchSpace,
     TuneResult,
     architectures,
@@ -20,6 +24,7 @@ from plap.training import (
     train_runs,
     tune,
 )
+from plap.training.tuning import _ranked, usual_budget
 
 DATA = tiny.data(nodes=80, phi=-0.6)
 SPLIT = tiny.masks(DATA.y)
@@ -85,6 +90,36 @@ def test_every_p_gets_its_turn() -> None:
     kinds = [*(("power", p) for p in (1.0, 1.5, 2.0, 2.5)), ("mcp", 2.0), ("huber", 2.0)]
     assert sorted(counts[kind] for kind in kinds) == [2, 2, 3, 3, 3, 3]
     assert len(set(drawn)) == 16
+
+
+SPREAD = [SearchSpace(), SearchSpace(RunConfig("mlp")), SearchSpace(RunConfig("gprgnn"), hidden=(16, 64))]
+
+
+@settings(deadline=None, max_examples=10, phases=[Phase.generate])
+@given(st.integers(0, 2**31), st.integers(1, 90))
+def test_every_value_of_every_field_is_drawn_equally_often(seed: int, count: int) -> None:
+    """Up to one, within each p and penalty."""
+    for space in SPREAD:
+        drawn = space.draw(count, seed)
+        for grid in space.grids:
+            for p in grid.get("p", (None,)):
+                group = [c for c in drawn if _grid_has(grid, c) and (p is None or c.value("p") == p)]
+                for name in grid.keys() - {"p"}:
+                    counts = Counter(config.value(name) for config in group[:16])
+                    each = [counts[value] for value in grid[name]]
+                    assert max(each) - min(each) <= 1, (name, each)
+
+
+def _grid_has(grid: Any, config: RunConfig) -> bool:
+    return all(config.value(name) in values for name, values in grid.items())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_pairs_of_values_are_spread(seed: int) -> None:
+    """15 configurations have most of the 15 pairs of mu and K and all 10 of mu and lr; by chance 10 and 8."""
+    drawn = SearchSpace(penalty=("power",), p=(1.5,)).draw(15, seed)
+    assert len({(config.value("mu"), config.value("K")) for config in drawn}) >= 12
+    assert len({(config.value("mu"), config.value("lr")) for config in drawn}) == 10
 
 
 def test_a_chosen_value_leaves_the_grids_that_search_its_field() -> None:
@@ -186,6 +221,33 @@ def test_where_edges_bring_nothing_the_model_without_them_is_preferred() -> None
     assert losses["gcn"] < losses["mlp"]
     assert found.best.model == "mlp"
     assert not found.uses_edges
+
+
+def test_among_equal_scores_the_lowest_loss_of_a_run_decides() -> None:
+    """With 40 validation nodes a point less is made up for by a much lower loss, with 40,000 it is not."""
+    configs = [RunConfig(p=p) for p in (1.0, 1.5, 2.0)]
+
+    def run(config: RunConfig, score: float, losses: list[float]) -> RunResult:
+        curve = torch.tensor(losses, dtype=torch.float64)
+        history = History(curve, curve, torch.full_like(curve, score))
+        return RunResult(config, 1, len(losses), 0.0, history, score, losses[0], {}, torch.zeros(1, 1))
+
+    even = [run(c, 0.8, [1.0, low]) for c, low in zip(configs, (0.9, 0.4, 0.8), strict=True)]
+    assert _ranked(configs, even, 1, 40) == [configs[1], configs[2], configs[0]]
+    ahead = [run(configs[0], 0.81, [1.0, 0.9]), *even[1:]]
+    assert _ranked(configs, ahead, 1, 40)[0] == configs[1]
+    assert _ranked(configs, ahead, 1, 40_000)[0] == configs[0]
+    broken = [run(configs[0], 0.9, [float("inf")]), *even[1:]]
+    assert _ranked(configs, broken, 1, 40_000)[0] == configs[0]
+    assert _ranked(configs, [run(c, 0.5, [float("inf")]) for c in configs], 1, 40) == configs
+
+
+def test_every_model_adds_to_the_usual_budget_of_a_small_graph() -> None:
+    assert usual_budget(DATA.graph, DATA.x) == 11_000
+    assert usual_budget(DATA.graph, DATA.x, models=2) == 22_000
+    large = plap.Graph.from_edges([(k, k + 1) for k in range(49_999)], num_nodes=50_000)
+    x = torch.zeros(50_000, 1)
+    assert usual_budget(large, x) == usual_budget(large, x, models=2) < 11_000
 
 
 def test_no_space_at_all() -> None:

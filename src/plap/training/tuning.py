@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,8 +34,13 @@ _FINAL_SEEDS = 3
 _FINAL_EPOCHS = 400
 """Epochs that a run of the last rung takes on average, with early stopping."""
 
-_MOST, _LEAST = 22_000, 3_000
-"""Total epochs of a search with budget "auto", on a small and on a large graph."""
+_MOST, _LEAST = 11_000, 3_000
+"""Epochs of a search with budget "auto": for each model on a small graph, in all on a large one."""
+_SMALL = 40_000
+"""Work of an epoch, see :func:`usual_budget`, up to which a search for one model has all of its epochs."""
+_OF_LOSS = 0.125
+"""What a standard deviation of the losses counts in a ranking, in units of 1 / √(validation nodes): a quarter
+of the largest standard error that a share of so many nodes can have."""
 
 _OF_TIME = 0.75
 """Share of a time limit that the search takes; the rest is for training its winner with further seeds."""
@@ -110,10 +116,11 @@ def tune(
 
     Successive halving: many configurations of the space are drawn at random and trained for a few epochs,
     the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
-    mean validation score wins; of equally good ones one that does without edges, such as an MLP, and then the
-    one with the lower mean loss. Several models share the budget, a large one counting as many small
-    ones; the spaces of one model share its part, and the best of each space goes on to the end. Only labels
-    of training and validation nodes are read.
+    mean validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
+    validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
+    few of them many candidates score about the same, and the loss tells them apart. Several models share the
+    budget, a large one counting as many small ones; the spaces of one model share its part, and the best of
+    each space goes on to the end. Only labels of training and validation nodes are read.
 
     Parameters
     ----------
@@ -154,7 +161,8 @@ def tune(
     if not spaces:
         raise InputError("space must be a SearchSpace or a list of at least one")
     deadline = Deadline.of(time_limit)
-    epochs = usual_budget(graph, x) if budget == "auto" else budget
+    models = len({space.base.model for space in spaces})
+    epochs = usual_budget(graph, x, models) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
@@ -187,7 +195,7 @@ def tune(
         results = train(runs, deadline.part(1 / (len(rungs) - number)), _part(progress, number, len(rungs)))
         trials += [_trial(result, number) for result in results if result.epochs or not result.out_of_time]
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
-        ranked = _ranked(alive, results, rung.seeds)
+        ranked = _ranked(alive, results, rung.seeds, int(split.val.sum()))
         if number + 1 < len(rungs):
             ranked = _affordable(ranked, space_of, rungs[number + 1].configs, spaces)
         interrupted = any(result.interrupted for result in results)
@@ -246,11 +254,14 @@ def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> li
     return [config.with_values(**vars(parameters)) for config, parameters in zip(configs, found, strict=True)]
 
 
-def usual_budget(graph: Graph, x: Features) -> int:
-    """Fewer epochs where an epoch costs more: about two minutes on two cores up to a million entries."""
+def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
+    """Epochs of a search that chooses among so many models, by default: fewer where an epoch costs more.
+
+    The search takes about two minutes on two cores up to a million entries.
+    """
     stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
     work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8
-    return int(min(_MOST, max(_LEAST, _MOST * 20_000 / work)))
+    return int(min(models * _MOST, max(_LEAST, _MOST * _SMALL / work)))
 
 
 def _draw(
@@ -330,15 +341,32 @@ def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
     return config.with_values(max_epochs=limit, seed=config.seed + k)
 
 
-def _ranked(configs: Sequence[RunConfig], results: Sequence[RunResult], seeds: int) -> list[RunConfig]:
-    """Best first, by mean validation score over the seeds, then whether edges are needed, then mean loss."""
+def _ranked(
+    configs: Sequence[RunConfig], results: Sequence[RunResult], seeds: int, val_nodes: int
+) -> list[RunConfig]:
+    """Best first, by mean validation score over the seeds, less a little for the loss; see :func:`tune`.
 
-    def merit(k: int) -> tuple[float, bool, float]:
-        group = results[k * seeds : (k + 1) * seeds]
-        score, loss = sum(r.val_score for r in group) / seeds, sum(r.val_loss for r in group) / seeds
-        return score, not _uses_edges(configs[k]), -loss
+    The loss of a run is its lowest, because the one at its best epoch is a matter of chance. A model without
+    edges that has the score of the best one comes before it.
+    """
+    scores = np.array([result.val_score for result in results]).reshape(-1, seeds).mean(1)
+    losses = np.array([_lowest_loss(result) for result in results]).reshape(-1, seeds).mean(1)
+    finite = losses[np.isfinite(losses)]
+    spread = float(finite.std()) if finite.size else 0.0
+    if spread > 0:
+        standard = np.nan_to_num((losses - finite.mean()) / spread, posinf=finite.size)
+        merits = scores - _OF_LOSS / max(1, val_nodes) ** 0.5 * standard
+    else:
+        merits = scores
+    order = sorted(range(len(configs)), key=lambda k: (merits[k], -losses[k]), reverse=True)
+    without = [k for k in order if scores[k] >= scores[order[0]] and not _uses_edges(configs[k])]
+    return [configs[k] for k in dict.fromkeys((*without[:1], *order))]
 
-    return [configs[k] for k in sorted(range(len(configs)), key=merit, reverse=True)]
+
+def _lowest_loss(result: RunResult) -> float:
+    losses = result.history.val_loss
+    losses = losses[losses.isfinite()]
+    return float(losses.min()) if losses.numel() else float("inf")
 
 
 def _trial(result: RunResult, rung: int) -> Trial:
