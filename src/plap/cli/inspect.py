@@ -27,7 +27,7 @@ from plap.cli.shared import (
     check_writable,
     write_atomically,
 )
-from plap.data.inspection import inspect_graph
+from plap.data.measures import inspect_graph
 from plap.data.resolve import open_graph
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError

@@ -15,8 +15,8 @@ from plap.data.dataset import GraphData
 from plap.data.resolve import as_graph_data
 from plap.data.splits import Split
 from plap.data.splits import split as split_nodes
+from plap.data.tables.assembly import encode_columns
 from plap.data.tables.collections import split_graphs
-from plap.data.tables.node_columns import encode_columns
 from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError

@@ -16,7 +16,7 @@ from plap.reporting.node_sections import NodeSections, NodeStory
 from plap.reporting.number_text import number, shown
 
 if TYPE_CHECKING:
-    from plap.data.inspection import Distribution, Inspection
+    from plap.data.measures import Distribution, Inspection
     from plap.insight.learned import Learned
 
 
