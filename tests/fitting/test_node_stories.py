@@ -9,8 +9,8 @@ import torch
 
 import customer_graph
 import plap
-from plap.fitting import node_content
-from plap.fitting.node_content import node_sections
+from plap.fitting import node_stories
+from plap.fitting.node_stories import node_sections
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +61,7 @@ def test_cells_and_trust_are_those_of_the_node(result: plap.FitResult) -> None:
 
 
 def test_the_map_has_held_out_nodes_only(result: plap.FitResult, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(node_content, "_STEPS", 250)
+    monkeypatch.setattr(node_stories, "_STEPS", 250)
     sections = node_sections(result, None)
     ids = list(map(str, result.data.node_ids))
     mapped = [ids.index(node.name) for node in sections.map]
