@@ -17,10 +17,9 @@ from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel
 from plap.fitting.comparison import Comparison
 from plap.fitting.prediction import predict_nodes
-from plap.insight.edge_trust import can_be_judged, edge_trust
-from plap.insight.embeddings import node_embeddings, tsne
-from plap.insight.members import load_members, members_of
+from plap.insight.members import load_members, members_of, node_embeddings, tsne
 from plap.insight.node_explanation import NodeExplanation, explain_node, feature_means
+from plap.insight.trust import can_be_judged, edge_trust
 from plap.models import find_model, models_with
 from plap.parts.subgraph import halo_size, with_halo
 from plap.reporting.node_sections import FeaturePart, MapNode, NeighbourPart, NodeSections, NodeStory

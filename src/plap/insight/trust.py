@@ -1,26 +1,32 @@
-"""How far each edge can be trusted, judged by a trained model's states of its two ends."""
+"""How far each edge can be trusted, judged by a trained model; and simple scores of pairs to compare with."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, SplineTransformer
 from torch import Tensor
+from torch.nn.functional import cosine_similarity, normalize
 
+from plap.calculus import over_root_degree
 from plap.checks import check_integer
 from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.insight.pair_scores import feature_cosine, neighbour_jaccard, pair_evidence
-from plap.insight.weights import learned_weights, relative_weights
-from plap.models import model_of
+from plap.insight.members import evaluating, learned_weights, relative_weights
+from plap.models import model_of, models_with
 from plap.nn.linear import Features
+from plap.sparse import scipy_from_tensor
+
+if TYPE_CHECKING:
+    from torch_geometric.explain import Explanation
 
 _COMPARED = 20_000
 """Maximum number of edges, and of pairs without an edge, that the comparison is learned from."""
@@ -203,3 +209,188 @@ def _balanced(belief: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
     others = np.ones(rows - belief.size)
     weights = [part * (rows / 2 / part.sum()) for part in (belief, others)]
     return np.concatenate(weights)
+
+
+def trust_explanation(
+    members: Sequence[torch.nn.Module], x: Features, graph: Graph, **options: Any
+) -> Explanation:
+    """Edge trust as a ``torch_geometric.explain.Explanation``.
+
+    Its ``edge_mask`` is t / (1 + t) of the odds t of :func:`plap.insight.edge_trust`: 1 is an edge beyond
+    doubt, and 0.5 is chance, which edges that were not judged have too. ``trust`` holds the odds themselves,
+    and ``x`` and ``edge_index`` the graph, so that PyG's ``threshold``, ``get_explanation_subgraph`` and
+    ``visualize_graph`` work as usual.
+
+    Parameters
+    ----------
+    members, x, graph, options :
+        As for :func:`plap.insight.edge_trust`.
+
+    Examples
+    --------
+    >>> import plap
+    >>> data = plap.data.csbm(phi=0.5, n=60, f=8, d=5.0, seed=1)
+    >>> found = trust_explanation([plap.nn.PGNN(8, 8, 2)], data.x, data.graph)
+    >>> found.edge_mask.shape[0] == found.edge_index.shape[1]
+    True
+    """
+    from torch_geometric.explain import Explanation  # noqa: PLC0415  (slow to import)
+
+    trust = edge_trust(members, x, graph, **options)
+    share = torch.where(trust.isnan(), 0.5, trust / (1 + trust)).nan_to_num(1.0)
+    explanation = Explanation(
+        x=x, edge_index=graph.edge_index, edge_mask=share.float(), trust=trust, num_nodes=graph.num_nodes
+    )
+    explanation.validate(raise_on_error=True)
+    return explanation
+
+
+_ROWS_AT_A_TIME = 1 << 14
+"""Pairs whose features are in memory at a time."""
+_STATES_AT_A_TIME = 1 << 16
+"""Pairs whose states are in memory at a time."""
+
+
+def pair_evidence(member: torch.nn.Module, x: Features, graph: Graph, pairs: Tensor) -> Tensor:
+    """How similar the states of two nodes are before and after propagation, with or without an edge.
+
+    For each of the model's states (pGNN: after 0, 1, 2 and K steps): the cosine of the two states, the cosine
+    of their differences from the mean state, and −log ‖∇F‖ of an edge that would join them; the aggregation
+    weight of that edge is a power of ‖∇F‖ (Eq. 12). Finally the probability that both nodes have the same
+    class, by the module's predictions.
+
+    Parameters
+    ----------
+    member : PGNN, or the module of a model with :attr:`plap.models.ModelKind.pair_states`
+    x : Tensor or sparse matrix, shape [N, F]
+    graph : Graph
+        The graph to propagate on; it should not contain the edges that are being judged.
+    pairs : Tensor, shape [2, P]
+
+    Returns
+    -------
+    Tensor, shape [P, columns]
+
+    Examples
+    --------
+    >>> import plap
+    >>> path = plap.Graph.from_edges([(0, 1), (1, 2)])
+    >>> pair_evidence(plap.nn.PGNN(3, 4, 2), torch.eye(3), path, torch.tensor([[0], [2]])).shape
+    torch.Size([1, 13])
+    """
+    kind = model_of(member)
+    if kind is None or kind.pair_states is None:
+        raise InputError(
+            f"edge trust is defined for {models_with('pair_states')}, not for {type(member).__name__}"
+        )
+    with evaluating(member):
+        found = kind.pair_states(member, x, graph)
+        columns: list[Tensor] = []
+        for state in found.states:
+            direction = normalize(state)
+            centred = direction - direction.mean(0)
+            columns += [
+                _per_pair(_product, direction, pairs),
+                _per_pair(cosine_similarity, centred, pairs),
+                _per_pair(_closeness, over_root_degree(state, graph), pairs),
+            ]
+        columns.append(_per_pair(_product, found.probabilities, pairs))
+    return torch.stack(columns, dim=1)
+
+
+def feature_cosine(x: Features, pairs: Tensor) -> NDArray[np.float64]:
+    """Cosine between the features of the two nodes of each pair; 0 where a node has only zeros.
+
+    Parameters
+    ----------
+    x : Tensor or sparse matrix, shape [N, F]
+    pairs : Tensor, shape [2, P]
+
+    Examples
+    --------
+    >>> feature_cosine(torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]), torch.tensor([[0, 0], [1, 2]]))
+    array([0.70710678, 0.        ])
+    """
+    rows = _rows(x)
+    square = np.asarray((rows * rows).sum(axis=1), dtype=np.float64).ravel()
+    norm = np.sqrt(square[pairs[0]] * square[pairs[1]])
+    return _quotients(_row_products(rows, pairs), norm)
+
+
+def neighbour_jaccard(graph: Graph, pairs: Tensor) -> NDArray[np.float64]:
+    """Jaccard index of the neighbours of the two nodes of each pair: shared over all; weights are ignored.
+
+    Parameters
+    ----------
+    graph : Graph
+    pairs : Tensor, shape [2, P]
+
+    Examples
+    --------
+    >>> import plap
+    >>> square = plap.Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])
+    >>> neighbour_jaccard(square, torch.tensor([[0, 0], [1, 2]]))
+    array([0.25, 0.5 ])
+    """
+    common = _row_products(graph.to_scipy(weighted=False, copy=False), pairs)
+    count = np.diff(graph.indptr.numpy())
+    either = count[pairs[0]] + count[pairs[1]] - common
+    return _quotients(common, either)
+
+
+def attention_trust(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
+    """GAT's attention relative to uniform attention, averaged over heads and both directions; [entries].
+
+    Examples
+    --------
+    >>> import plap
+    >>> graph = plap.Graph.from_edges([(0, 1), (1, 2)])
+    >>> attention_trust(plap.nn.baselines.GAT(3, 4, 2, heads=2), torch.ones(3, 3), graph)
+    tensor([1., 1., 1., 1.])
+    """
+    attention = learned_weights(module, x, graph).mean(1)
+    neighbours = torch.bincount(graph.receivers(), minlength=graph.num_nodes)
+    relative = attention * (neighbours + 1)[graph.receivers()]  # a node also attends to itself
+    return (relative + relative[graph.reverse_entries()]) / 2
+
+
+def _rows(x: Features) -> Any:
+    """The features as an array with fast row access: NumPy, or SciPy's CSR."""
+    if not isinstance(x, Tensor):
+        return scipy.sparse.csr_array(x)
+    return x.detach().numpy() if x.layout == torch.strided else scipy_from_tensor(x)
+
+
+def _quotients(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The quotients; 0 where the divisor is 0."""
+    result: NDArray[np.float64] = np.divide(above, below, out=np.zeros(below.size), where=below > 0)
+    return result
+
+
+def _row_products(rows: Any, pairs: Tensor) -> NDArray[np.float64]:
+    """Inner products of the two rows of each pair, some at a time."""
+    first, second = pairs.numpy()
+    result = np.empty(first.size)
+    for start in range(0, first.size, _ROWS_AT_A_TIME):
+        part = slice(start, start + _ROWS_AT_A_TIME)
+        result[part] = np.asarray((rows[first[part]] * rows[second[part]]).sum(axis=1)).ravel()
+    return result
+
+
+def _product(a: Tensor, b: Tensor) -> Tensor:
+    return (a * b).sum(1)
+
+
+def _closeness(a: Tensor, b: Tensor) -> Tensor:
+    """−log of the distance, clipped so that it stays finite."""
+    distance: Tensor = (a - b).norm(dim=1)
+    return -distance.clamp(min=torch.finfo(distance.dtype).tiny).log()
+
+
+def _per_pair(measure: Callable[[Tensor, Tensor], Tensor], rows: Tensor, pairs: Tensor) -> Tensor:
+    """``measure`` of the two rows of each pair, some at a time: no array of pairs × channels is needed."""
+    result = rows.new_empty(pairs.shape[1])
+    for start in range(0, pairs.shape[1], _STATES_AT_A_TIME):
+        first, second = pairs[:, start : start + _STATES_AT_A_TIME]
+        result[start : start + _STATES_AT_A_TIME] = measure(rows[first], rows[second])
+    return result
