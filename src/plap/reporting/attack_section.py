@@ -8,7 +8,7 @@ from plap.insight.attack import AttackCurve, AttackPoint
 from plap.reporting.html_page import render_template
 from plap.reporting.number_text import counted
 from plap.reporting.palette import TRAINING, VALIDATION
-from plap.reporting.svg_lines import mean_figure
+from plap.reporting.svg_figures import mean_figure
 from plap.reporting.table_content import Panel, Point, Series
 
 _BEFORE = '<section id="provenance">'

@@ -12,8 +12,16 @@ from matplotlib.patches import Patch
 from torch import Tensor
 
 from plap.insight.members import learned_weights, members_of, uniform_entropy, weight_entropy
-from plap.reporting.figures.figure import FigureOptions
-from plap.reporting.figures.setting import ALL, P_VALUES, Case, best_runs, gat_config, open_case, pgnn_configs
+from plap.reporting.figures.figure import (
+    ALL,
+    P_VALUES,
+    Case,
+    FigureOptions,
+    best_runs,
+    gat_config,
+    open_case,
+    pgnn_configs,
+)
 from plap.reporting.palette import BLACK, BLUE, GREY, VERMILION
 from plap.reporting.picture import panels, plain, tidy
 
