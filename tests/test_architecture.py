@@ -24,7 +24,6 @@ LAYERS = (
     ("calculus",),
     ("kernels",),
     ("propagation",),
-    ("footprint",),
     ("solving",),
     ("nn", "data"),
     ("label_propagation", "parts"),

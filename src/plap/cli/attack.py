@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.inspect_model import in_role, open_fitted
+from plap.cli.inspect import in_role, open_fitted
 from plap.cli.shared import JsonOption, NodesOption, RootOption, check_writable, write_atomically
 from plap.data.splits import HoldOut
 from plap.errors import InputError

@@ -12,7 +12,7 @@ from plap.errors import InputError
 from plap.models import find_model, models_with
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
-from plap.training.pieces.evaluation import EvaluateOn
+from plap.training.pieces.model_on_pieces import EvaluateOn
 from plap.training.stopping import Deadline, parse_duration
 
 MODEL = "pgnn"
