@@ -8,7 +8,7 @@ from plap.spectral.defects import (
     decomposition_defect,
     orthogonality_defect,
 )
-from plap.spectral.exact import Spectrum, spectrum
+from plap.spectral.frequencies import Spectrum, spectrum
 from plap.spectral.largest import largest_eigenpair
 from plap.spectral.operator import Eigenpair
 from plap.spectral.regimes import Bounds, NodeRegimes, eigenvalue_bounds, node_regimes

@@ -18,7 +18,7 @@ from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.nn.baselines import normalized_adjacency
 from plap.propagation import propagate
-from plap.spectral.bins import Bins, Method, frequency_bins
+from plap.spectral.frequencies import Bins, Method, frequency_bins
 from plap.spectral.operator import Array
 
 Kind = Literal["low-pass", "low-high-pass", "high-pass", "mid-pass"]

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import cg, splu
 from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.spectral.exact import spectrum
+from plap.spectral.frequencies import spectrum
 from plap.spectral.newton import refine
 from plap.spectral.operator import Array, EdgeOperator, Eigenpair, check_p, eigenpair, signed_power, unit
 

@@ -10,7 +10,7 @@ from functools import partial
 from plap.data.benchmarks.benchmark import Benchmark, RawFile, Statistics
 from plap.data.benchmarks.checksums import KNOWN
 from plap.data.benchmarks.readers import read_attacked, read_filtered, read_ogb, read_ppi, read_pyg
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.errors import InputError
 
 _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"
