@@ -16,7 +16,7 @@ from graphs import communities
 from plap.data import split
 from plap.training import Progress, RunConfig
 from plap.training.pieces import Pieces, join_ranks, train_in_pieces
-from plap.training.pieces.evaluation import Evaluation
+from plap.training.pieces.model_on_pieces import Evaluation
 
 NODES, ENTRIES, FEATURES = 40_000, 2_000_000, 128
 PARTS, PER_BATCH, PER_STEP = 32, 4, 2

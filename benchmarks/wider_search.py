@@ -28,7 +28,7 @@ from plap.data import GraphData, load, split
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
-from plap.reporting.figures.setting import ALL, HOMOPHILIC
+from plap.reporting.figures.figure import ALL, HOMOPHILIC
 
 Budget = int | Literal["auto"]
 

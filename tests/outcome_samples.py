@@ -8,8 +8,8 @@ from plap.experiments.published import PublishedCell
 from plap.experiments.table_report import table_report
 from plap.experiments.table_result import Cell, TableResult
 from plap.experiments.tables import TableDefinition, load_table, table_names
-from plap.reporting.table_cells import CellText, cell_text
 from plap.reporting.table_content import TableReport
+from plap.reporting.table_texts import CellText, cell_text
 
 OF_THE_PAPER = [name for name in table_names() if load_table(name).protocol == "paper"]
 """Tables in which every cell has a published value."""

@@ -24,7 +24,6 @@ LAYERS = (
     ("calculus",),
     ("kernels",),
     ("propagation",),
-    ("footprint",),
     ("solving",),
     ("nn", "data"),
     ("label_propagation", "parts"),
@@ -39,7 +38,10 @@ LAYERS = (
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 MOST_LAZY_IMPORTS = 40
-MOST_MODULES_OF_A_FIT = 128
+MOST_MODULES_OF_A_FIT = 106
+"""105, and one more where the kernels are yet to be compiled."""
+MOST_MODULES = 280
+"""With room for new models, pictures and commands, which are a file each."""
 HARD_TO_TELL_FROM_WORDS = {"gat", "gcn", "mlp", "rung", "sgc"}
 """Models whose names may be other strings as well."""
 
@@ -124,6 +126,11 @@ def test_nobody_changes_the_environment_of_the_caller() -> None:
     change = re.compile(r"environ\[[^]]+\]\s*\|?=[^=]|environ\.(setdefault|update|pop)|putenv|environ \|=")
     found = {str(p.relative_to(PACKAGE)) for p in SOURCES if change.search(p.read_text())}
     assert found == {"experiments/local_processes.py"}  # in a worker's own process
+
+
+def test_few_modules() -> None:
+    """A file with one definition and one importer belongs to its importer."""
+    assert len(SOURCES) <= MOST_MODULES
 
 
 CALLED = """

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 from plap import data, penalties
 from plap.calculus import divergence, energy, gradient, objective, p_laplacian
 from plap.errors import InputError
-from plap.footprint import MemoryNeeded, memory_needed
 from plap.graph import Graph, GraphInfo
-from plap.propagation import aggregation_weights, propagate
+from plap.propagation import MemoryNeeded, aggregation_weights, memory_needed, propagate
 from plap.solving import SolveInfo, solve
 
 if TYPE_CHECKING:

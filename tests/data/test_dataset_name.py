@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 
 
 @pytest.mark.parametrize(

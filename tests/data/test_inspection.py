@@ -17,8 +17,7 @@ import plap.data
 from plap import Graph
 from plap.cli import main
 from plap.data import GraphData, measures
-from plap.data.inspection import MEANINGS, inspect_graph
-from plap.data.measures import MEASURES, gradient_norms
+from plap.data.measures import MEANINGS, MEASURES, gradient_norms, inspect_graph
 from plap.reporting.inspection_pictures import graph_picture
 from plap.sparse import compact
 

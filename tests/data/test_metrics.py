@@ -7,6 +7,7 @@ import torch
 
 from plap import InputError
 from plap.data import weighted_metrics as weighted
+from plap.data.labels import rarer_class
 from plap.data.metrics import (
     METRICS,
     accuracy,
@@ -129,7 +130,7 @@ def test_weighted_metrics_are_scikit_learns(classes: int) -> None:
             ("roc_auc", sklearn.metrics.roc_auc_score),
             ("average_precision", sklearn.metrics.average_precision_score),
         ):
-            columns = range(3) if classes == 3 else [weighted.rarer_class(labels)]
+            columns = range(3) if classes == 3 else [rarer_class(labels)]
             each = [function(labels == c, p[:, c], sample_weight=w) for c in columns]
             found = float(form(name)(labels[None], p[None], this))
             assert found == pytest.approx(np.mean(each))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 import outcome_samples
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.experiments.differences import CAUSES, _read, differences, find_cause
 from plap.experiments.table_report import table_report
 from plap.experiments.tables import load_table, table_names
 from plap.reporting.table_files import csv_text, table_files
-from plap.reporting.table_sentences import causes
+from plap.reporting.table_texts import causes
 
 
 @pytest.mark.parametrize("name", sorted(_read()))

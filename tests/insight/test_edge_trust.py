@@ -24,7 +24,7 @@ from plap.insight import (
     pair_evidence,
 )
 from plap.insight.attack import with_random_edges
-from plap.insight.edge_trust import _belief, _without_each_part, can_be_judged
+from plap.insight.trust import _belief, _without_each_part, can_be_judged
 from plap.insight.trust_comparison import SCORES
 from plap.training import RunConfig, train_runs
 
@@ -104,7 +104,7 @@ def test_evidence_is_symmetric_and_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     w = problem.graph.weight[joined]
     gradient = plap.gradient(start, problem.graph)[joined].norm() / w.sqrt()
     torch.testing.assert_close(found[0, 2], -gradient.log().squeeze())
-    monkeypatch.setattr("plap.insight.pair_scores._STATES_AT_A_TIME", 2)
+    monkeypatch.setattr("plap.insight.trust._STATES_AT_A_TIME", 2)
     torch.testing.assert_close(pair_evidence(member, problem.x, problem.graph, pairs), found)
 
 

@@ -10,7 +10,7 @@ import torch
 
 import plap
 import problems
-from plap.insight import attention_trust, feature_cosine, neighbour_jaccard, pair_scores
+from plap.insight import attention_trust, feature_cosine, neighbour_jaccard, trust
 from plap.nn.gat import GAT
 
 
@@ -20,7 +20,7 @@ def all_pairs(n: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_jaccard_is_networkxs(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scores, "_ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr(trust, "_ROWS_AT_A_TIME", 7)
     other = nx.gnp_random_graph(20, 0.2, seed=seed)
     pairs = all_pairs(20)
     expected = [value for _, _, value in nx.jaccard_coefficient(other, pairs.T.tolist())]
@@ -29,7 +29,7 @@ def test_jaccard_is_networkxs(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("kind", ["dense", "csr", "scipy"])
 def test_cosine_is_the_dense_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scores, "_ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr(trust, "_ROWS_AT_A_TIME", 7)
     x = problems.features(9, 4).relu()
     x[4] = 0
     pairs = all_pairs(9)

@@ -14,7 +14,7 @@ from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 import plap
 import problems
 from plap.nn import PGNN, DeepPGNN, PLaplacianConv
-from plap.nn.edge_mask import masked_graph
+from plap.nn.plaplacian_conv import masked_graph
 from plap.penalties import MCP, Welsch
 
 STAR = torch.tensor([[0, 1, 0, 2, 0, 3, 4, 5], [1, 0, 2, 0, 3, 0, 5, 4]])

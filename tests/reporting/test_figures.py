@@ -18,10 +18,9 @@ from sklearn.manifold import trustworthiness
 import plap
 import problems
 from plap.insight import members_of, node_embeddings
-from plap.reporting.figures import FIGURES, FigureOptions, PaperFigure, find_figure
+from plap.reporting.figures import FIGURES, FigureOptions, PaperFigure, find_figure, write_figure
+from plap.reporting.figures.figure import ALL, HOMOPHILIC, best_runs, open_case, pgnn_configs
 from plap.reporting.figures.filter_responses import draw_responses
-from plap.reporting.figures.setting import ALL, HOMOPHILIC, best_runs, open_case, pgnn_configs
-from plap.reporting.figures.writing import write_figure
 from plap.reporting.picture import plain
 from plap.spectral import response_curves, response_table
 

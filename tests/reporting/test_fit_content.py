@@ -19,8 +19,7 @@ from plap.reporting.fit_content import (
     finding,
 )
 from plap.reporting.html_page import fit_page
-from plap.reporting.svg_figures import Scale, matrix_figure, score_figure, search_figure
-from plap.reporting.svg_lines import loss_figure
+from plap.reporting.svg_figures import Scale, loss_figure, matrix_figure, score_figure, search_figure
 
 EVIL = "<script>alert(1)</script>\"'&"
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import report_samples
 from plap.reporting.fit_content import ColumnRow, FitReport, NeighbourFacts, Score
-from plap.reporting.next_steps import next_steps
+from plap.reporting.html_page import next_steps
 from plap.reporting.task_sections import CalibrationBin, TaskSections
 
 REPORT = report_samples.report()

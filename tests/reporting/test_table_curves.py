@@ -15,7 +15,7 @@ from headless import contrast
 from plap.experiments.table_report import table_report
 from plap.experiments.table_result import Cell, TableResult
 from plap.reporting.palette import LineStyle, model_styles
-from plap.reporting.svg_lines import mean_figure
+from plap.reporting.svg_figures import mean_figure
 from plap.reporting.table_content import Panel
 from plap.reporting.table_files import table_files
 

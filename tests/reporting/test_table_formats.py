@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 import outcome_samples
 from plap.experiments.table_report import table_report
 from plap.experiments.table_result import Cell, TableResult
-from plap.reporting import table_files, table_latex, table_markdown
+from plap.reporting import table_files
 
 HOSTILE = r"""a|b*c_d`e` <i>[f](g) #1 50% & $x$ ~{h}^\i, "j" """.strip()
 
@@ -24,11 +24,11 @@ def csv_text(result: TableResult) -> str:
 
 
 def latex(result: TableResult) -> str:
-    return table_latex.latex(table_report(result))
+    return table_files.latex(table_report(result))
 
 
 def markdown(result: TableResult, picture: str | None = None) -> str:
-    return table_markdown.markdown(table_report(result), picture)
+    return table_files.markdown(table_report(result), picture)
 
 
 def hostile() -> TableResult:

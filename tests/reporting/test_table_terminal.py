@@ -11,7 +11,7 @@ from rich.console import Console
 import outcome_samples
 from plap.experiments.table_report import table_report
 from plap.experiments.table_result import TableResult
-from plap.reporting.table_terminal import show_table
+from plap.reporting.terminal import show_table
 
 BOLD, BOLD_UNDERLINED, DIM = "\x1b[1m", "\x1b[1;4m", "\x1b[2m"
 

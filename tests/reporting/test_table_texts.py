@@ -14,7 +14,7 @@ from plap.experiments.table_report import dataset_lines, dataset_name, table_rep
 from plap.experiments.table_result import Cell, TableResult
 from plap.experiments.tables import load_table, table_names
 from plap.reporting.table_content import ResultCell
-from plap.reporting.table_sentences import differing, explanations, problems, summary
+from plap.reporting.table_texts import differing, explanations, problems, summary
 
 
 def ratios(result: TableResult, cell: Cell) -> tuple[float | None, float | None]:

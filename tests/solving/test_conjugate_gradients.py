@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import problems
-from plap.solving.newton_cg import conjugate_gradients
+from plap.solving.methods import conjugate_gradients
 
 
 def test_solves_what_a_dense_solver_solves() -> None:

@@ -10,8 +10,8 @@ import torch
 import plap
 import problems
 from plap.penalties import Power
-from plap.solving import newton_cg
-from plap.solving.descent import ROUNDING, descend
+from plap.solving import methods
+from plap.solving.methods import ROUNDING, descend
 from plap.solving.problem import Problem
 from plap.solving.solver import METHODS
 
@@ -95,7 +95,7 @@ def test_newton_cg_takes_one_step_for_p_2_and_few_for_more() -> None:
 
 
 def test_newton_cg_survives_a_budget_of_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton_cg, "_MOST_PRODUCTS", 1)
+    monkeypatch.setattr(methods, "_MOST_PRODUCTS", 1)
     problem = problems.fixture()
     y, info = plap.solve(problem.x, problem.graph, 2.5, 0.1, tol=1e-10, method="newton-cg")
     assert info.converged

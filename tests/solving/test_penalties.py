@@ -10,9 +10,8 @@ import plap
 import problems
 from plap.kernels.dense import step, weight_matrix
 from plap.penalties import MCP, SCAD, Cauchy, Geman, Huber, Penalty, Power, Welsch
-from plap.solving.implicit import ImplicitFunction, Minimiser
 from plap.solving.problem import Problem
-from plap.solving.solver import MethodName
+from plap.solving.solver import ImplicitFunction, MethodName, Minimiser
 from problems import PROBLEMS
 
 PENALTIES = (MCP(0.9), SCAD(0.4), Huber(0.5), Welsch(0.8), Geman(0.7), Cauchy(0.6))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import plap
 import problems
 from plap.errors import InputError
-from plap.solving.descent import ROUNDING
+from plap.solving.methods import ROUNDING
 from plap.solving.solver import METHODS
 
 TOL = 1e-6

@@ -14,7 +14,7 @@ import spectral_graphs
 from plap.graph import Graph
 from plap.nn.baselines import normalized_adjacency
 from plap.spectral import filter_response, linear_gain, response_curves, spectrum, transfer
-from plap.spectral.bins import frequency_bins
+from plap.spectral.frequencies import frequency_bins
 
 
 def noise(graph: Graph, channels: int = 6) -> torch.Tensor:
@@ -89,7 +89,7 @@ def test_large_graphs_need_no_eigenvectors(monkeypatch: pytest.MonkeyPatch) -> N
         raise AssertionError("all eigenvectors of a large graph were asked for")
 
     graph = problems.grid(60, 60)
-    monkeypatch.setattr("plap.spectral.bins.spectrum", refuse)
+    monkeypatch.setattr("plap.spectral.frequencies.spectrum", refuse)
     found = filter_response(noise(graph, 2), graph, 2, 0.1, 2)
     assert found.input_energy.sum() == pytest.approx(1)
     assert found.kind == "low-high-pass"

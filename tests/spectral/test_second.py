@@ -15,7 +15,7 @@ import spectral_graphs
 from plap.graph import Graph
 from plap.spectral import cheeger_cut, eigenpair_branches, second_eigenpair, spectrum
 from plap.spectral.operator import EdgeOperator, signed_power
-from plap.spectral.quotient import _quasi_newton, _reweighted, lowered, shifted
+from plap.spectral.second import _quasi_newton, _reweighted, lowered, shifted
 
 every_p = pytest.mark.parametrize("p", [1.1, 1.3, 1.7, 2.0, 2.5, 3.0])
 
@@ -92,9 +92,9 @@ def test_all_ways_to_solve_find_the_same(p: float, monkeypatch: pytest.MonkeyPat
     graph = problems.grid(5, 6)
     value = second_eigenpair(graph, p, starts=1).value
     monkeypatch.setattr("plap.spectral.second._SMALL", 0)
-    monkeypatch.setattr("plap.spectral.quotient._DENSE", 0)
+    monkeypatch.setattr("plap.spectral.second._DENSE", 0)
     assert second_eigenpair(graph, p, starts=1).value == pytest.approx(value, rel=1e-6)
-    monkeypatch.setattr("plap.spectral.quotient._DIRECT", 0)
+    monkeypatch.setattr("plap.spectral.second._DIRECT", 0)
     assert second_eigenpair(graph, p, starts=1).value == pytest.approx(value, rel=1e-5)
 
 

@@ -123,9 +123,9 @@ def test_a_fit_says_that_the_clock_ended_it(clock: Clock) -> None:
 
 def test_the_usual_limit_changes_no_search_that_ends_before(clock: Clock) -> None:
     settings = FitSettings()
-    assert settings.deadline.left == 480
-    assert not FitSettings(time_limit=None).deadline.is_set
-    assert not FitSettings(pieces=PieceSettings(parts=2)).deadline.is_set
+    assert settings.start_clock().left == 480
+    assert not FitSettings(time_limit=None).start_clock().is_set
+    assert not FitSettings(pieces=PieceSettings(parts=2)).start_clock().is_set
     with pytest.raises(InputError, match="does not go with training in pieces"):
         FitSettings(time_limit="1m", pieces=PieceSettings(parts=2))
     options: Any = {"budget": 200, "max_epochs": 5, "seeds": 2, "rivals": ()}

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.inspect_model import in_role, open_fitted
+from plap.cli.inspect import in_role, open_fitted
 from plap.cli.shared import JsonOption, NodesOption, RootOption, check_writable, write_atomically
 from plap.data.splits import HoldOut
 from plap.errors import InputError
@@ -18,7 +18,7 @@ from plap.fitting.artifacts import load_model
 from plap.fitting.artifacts.folder import read_files, replace_file
 from plap.insight import load_members
 from plap.insight.attack import AttackCurve, AttackPoint, attack_curve, retraining
-from plap.reporting.attack_section import with_attack_section
+from plap.reporting.html_page import with_attack_section
 from plap.reporting.terminal import make_console, print_line, text_table
 from plap.training import RunConfig
 

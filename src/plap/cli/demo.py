@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from plap.cli.fit import check_place, run
-from plap.cli.interruption import interruptible
+from plap.cli.progress import interruptible
 from plap.cli.shared import JsonOption, OutOption, QuietOption
 from plap.data import csbm, perturb_edges, split
 from plap.fitting import FitSettings

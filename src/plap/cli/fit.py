@@ -11,8 +11,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from plap.cli.interruption import INTERRUPTED, interruptible
-from plap.cli.progress import open_log, show_progress, write_log
+from plap.cli.progress import INTERRUPTED, interruptible, open_log, show_progress, write_log
 from plap.cli.shared import (
     BadRowsOption,
     CategoricalOption,
@@ -43,10 +42,9 @@ from plap.fitting.artifacts import check_writable, estimate_size, load_metrics
 from plap.fitting.pieces import first_checkpoint, remove_checkpoints
 from plap.fitting.settings import MODEL
 from plap.reporting.terminal import show_fit
-from plap.training.devices import choose_device
+from plap.training.devices import choose_device, world_size
 from plap.training.pieces import Ranks, join_ranks
-from plap.training.pieces.distributed import world_size
-from plap.training.pieces.evaluation import check_place_of_evaluation
+from plap.training.pieces.model_on_pieces import check_place_of_evaluation
 
 SPLIT_KINDS = ("stratified", "chien", "paper", "public", "graphs")
 

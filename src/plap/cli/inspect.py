@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import polars
+import torch
 import typer
 
-from plap.cli.inspect_model import explain_prediction, inspect_model, is_model
 from plap.cli.shared import (
     BadRowsOption,
     CategoricalOption,
@@ -27,11 +30,19 @@ from plap.cli.shared import (
     check_writable,
     write_atomically,
 )
-from plap.data.inspection import inspect_graph
+from plap.data.dataset import GraphData
+from plap.data.measures import inspect_graph
 from plap.data.resolve import open_graph
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError
-from plap.reporting.terminal import show_graph
+from plap.fitting.artifacts import SavedModel, load_metrics, load_model
+from plap.fitting.node_stories import Storyteller
+from plap.fitting.prediction import as_fitted
+from plap.insight import load_members
+from plap.insight.learned import Learned, what_was_learned
+from plap.models import find_model
+from plap.reporting.terminal import show_graph, show_learned, show_story
+from plap.training import RunConfig
 
 
 def inspect(
@@ -108,3 +119,129 @@ def inspect(
         print(json.dumps(found.to_json(), indent=2, allow_nan=False))
         return
     show_graph(found)
+
+
+_SHOWN = ("model", "p", "penalty", "gamma", "unit", "mu", "K", "hidden")
+
+_ROWS = 10
+
+
+def is_model(path: Path) -> bool:
+    """Whether this is a folder that ``plap fit`` wrote."""
+    return (path / "model.json").is_file()
+
+
+def inspect_model(
+    out: Path,
+    graph: str | None,
+    *,
+    nodes: Path | None,
+    root: Path | None,
+    as_json: bool,
+    png: Path | None,
+    edges_out: Path | None,
+    nodes_out: Path | None,
+) -> None:
+    """Say what a fitted model learned; write its edges, ranked by trust, and its nodes."""
+    tables = {"--edges-out": edges_out, "--nodes-out": nodes_out}
+    for flag, path in tables.items():
+        if path is not None:
+            check_table(path, flag)
+    file = load_model(out)
+    if not file.task.one_class_per_node:
+        raise InputError(
+            f"{out} holds a model of several labels per node; only one class per node can be inspected"
+        )
+    data = open_fitted(out, file, graph, nodes=nodes, root=root)
+    learned = _learned(out, file, data)
+    for (flag, path), table in zip(tables.items(), (learned.edges, learned.nodes), strict=True):
+        if path is not None:
+            write_atomically(path, _encoded(table(), path.suffix), flag)
+    if png is not None:
+        from plap.reporting.inspection_pictures import learned_picture  # noqa: PLC0415
+
+        write_atomically(png, learned_picture(learned), "--png")
+    if as_json:
+        doubted = learned.edges().head(_ROWS).fill_nan(None).to_dicts()
+        print(json.dumps(_facts(file, data) | learned.summary() | {"least_trusted": doubted}, indent=2))
+    else:
+        show_learned(learned, _facts(file, data))
+
+
+def explain_prediction(
+    out: Path, node: str, graph: str | None, *, nodes: Path | None, root: Path | None, as_json: bool
+) -> None:
+    """Say how the prediction for a node came about."""
+    file = load_model(out)
+    data = open_fitted(out, file, graph, nodes=nodes, root=root)
+    story = Storyteller.of_model(file, data).story_of(node)
+    if as_json:
+        print(json.dumps(asdict(story), indent=2, ensure_ascii=False))
+    else:
+        show_story(story, share=not file.task.numeric)
+
+
+def check_table(path: Path, flag: str) -> None:
+    """Refuse a table that could not be written."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{flag}: {path} must end in .csv or .parquet")
+    check_writable(path, flag)
+
+
+def open_fitted(
+    out: Path, file: SavedModel, graph: str | None, *, nodes: Path | None, root: Path | None
+) -> GraphData:
+    """The graph that was named, or the one that the model was fitted on if its name alone can bring it."""
+    asked = TableOptions(raw_features=file.columns is None, keep_labels=False, encode=False)
+    tables = asked.following(file.table)
+    if graph is not None:
+        return as_fitted(file, open_graph(graph, tables, nodes=nodes, root=root))
+    name = str(load_metrics(out).get("graph", ""))
+    try:
+        return as_fitted(file, open_graph(name, tables, root=root))
+    except InputError as error:
+        raise InputError(f"{out} was fitted on {name!r}: say with --graph where that is ({error})") from None
+
+
+def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
+    config = RunConfig.from_dict(dict(file.config))
+    classes = [str(name) for name in file.classes]
+    members = load_members(config, file.states, data.x.shape[1], len(classes))
+    known = file.task.recoded(data.y, data.task)
+    judged = in_role(out, "test") if data.graph.digest == file.graph_digest else None
+    return what_was_learned(members, data, classes, known=known, judged=judged, seed=config.seed)
+
+
+def in_role(out: Path, wanted: str) -> torch.Tensor:
+    """The nodes with this role in a fit, [N]: "train", "val", "test" or none of them."""
+    path = out / "predictions.parquet"
+    try:
+        role = polars.read_parquet(path, columns=["role"])["role"]
+    except (OSError, polars.exceptions.PolarsError):
+        raise InputError(f"{path} cannot be read: it is missing or damaged") from None
+    return torch.from_numpy((role == wanted).to_numpy().copy())
+
+
+def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:
+    config = RunConfig.from_dict(dict(file.config))
+    values, kind = config.to_dict(), find_model(config.model)
+    unused = () if kind.unused is None else kind.unused(config.parameters)
+    chosen = {name: values[name] for name in _SHOWN if name in values and name not in unused}
+    same = data.graph.digest == file.graph_digest
+    return {
+        "graph": data.name,
+        "nodes": data.graph.num_nodes,
+        "edges": data.graph.num_edges,
+        "fitted_on_this_graph": same,
+        "members": len(file.states),
+        "config": chosen,
+    }
+
+
+def _encoded(table: polars.DataFrame, suffix: str) -> bytes:
+
+    if suffix == ".csv":
+        return table.write_csv(float_precision=6).encode()
+    stream = BytesIO()
+    table.write_parquet(stream)
+    return stream.getvalue()

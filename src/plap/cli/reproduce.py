@@ -20,10 +20,8 @@ from plap.experiments.estimation import Estimate, estimate
 from plap.experiments.plan import Selection
 from plap.experiments.runner import ReportProgress, TableProgress
 from plap.experiments.tables import load_table, table_names
-from plap.reporting.figures import FIGURES
-from plap.reporting.figures.writing import write_figure
-from plap.reporting.table_terminal import show_table
-from plap.reporting.terminal import make_console, print_line, text_table
+from plap.reporting.figures import FIGURES, write_figure
+from plap.reporting.terminal import make_console, print_line, show_table, text_table
 
 _STOPPED = 130
 _ALL = "all"

@@ -1,9 +1,10 @@
-"""A graph with features and labels: what every loader returns."""
+"""A graph with features and labels, perhaps of several relations, as every loader returns it; its name."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,15 +15,13 @@ import torch
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from plap.data.relations import Relations
 from plap.data.tasks import Task
+from plap.errors import InputError
 from plap.graph import Graph
 from plap.sparse import scipy_from_tensor, select_rows
 
 if TYPE_CHECKING:
-    from plap.data.tables.node_columns import NodeColumns
-
-Features: TypeAlias = "Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix"
+    from plap.data.tables.assembly import NodeColumns
 
 _ROWS_AT_A_TIME = 4096
 """Rows of features that are digested at a time."""
@@ -89,7 +88,7 @@ class GraphData:
     """int64 [N]: which of several disjoint graphs a node belongs to (PPI); None: there is only one."""
     provenance: Provenance = field(default_factory=lambda: Provenance("unknown"))
     columns: NodeColumns | None = None
-    """The raw columns that ``x`` is made of, where it is; see ``plap.data.tables.node_columns``."""
+    """The raw columns that ``x`` is made of, where it is; see ``plap.data.tables.assembly``."""
 
     relations: Relations | None = None
     """Which relation each edge is of, where there are several."""
@@ -242,3 +241,130 @@ def _sliceable(features: Features) -> np.ndarray | scipy.sparse.csr_array:
     if features.layout == torch.strided:
         return features.numpy()
     return scipy_from_tensor(features)
+
+
+CSBM = "csbm"
+
+
+@dataclass(frozen=True)
+class DatasetName:
+    """What stands before the last colon, and the parameters behind it.
+
+    Examples
+    --------
+    >>> name = DatasetName.parse("csbm:phi=-0.5, n=100")
+    >>> name.base, name.value("phi"), str(name)
+    ('csbm', '-0.5', 'csbm:phi=-0.5,n=100')
+    >>> DatasetName.parse("a:folder/graph").base
+    'a:folder/graph'
+    """
+
+    base: str
+    """A benchmark, ``csbm``, or a path."""
+    parameters: tuple[tuple[str, str], ...] = ()
+    """As they were written; one that is given twice stands here twice."""
+
+    @classmethod
+    def parse(cls, text: str) -> DatasetName:
+        """Take a name apart; a colon belongs to the base unless parameters follow it."""
+        text = text.strip()
+        base, colon, behind = text.rpartition(":")
+        if not colon or ("=" not in behind and base.lower() != CSBM):
+            return cls(text)
+        pairs = (entry.partition("=") for entry in behind.split(",") if entry.strip())
+        return cls(base, tuple((key.strip(), value.strip()) for key, _, value in pairs))
+
+    def __str__(self) -> str:
+        behind = ",".join(f"{key}={value}" for key, value in self.parameters)
+        return f"{self.base}:{behind}" if behind else self.base
+
+    def value(self, key: str) -> str | None:
+        """What a parameter is, as it was written; None where the name does not have it."""
+        return dict(self.parameters).get(key)
+
+    def without(self, key: str) -> DatasetName:
+        """The same without a parameter.
+
+        Examples
+        --------
+        >>> str(DatasetName.parse("computers:r=0.25").without("r"))
+        'computers'
+        """
+        return DatasetName(self.base, tuple(pair for pair in self.parameters if pair[0] != key))
+
+    def with_base(self, base: str) -> DatasetName:
+        """The same parameters behind another base."""
+        return DatasetName(base, self.parameters)
+
+    @property
+    def is_csbm(self) -> bool:
+        """Whether it is a graph that is drawn at random."""
+        return self.base.lower() == CSBM
+
+    @property
+    def is_path(self) -> bool:
+        """Whether it is a file or folder; a bare name is a benchmark's, even where a folder is called so.
+
+        Examples
+        --------
+        >>> [DatasetName.parse(text).is_path for text in ("texas", "csbm:phi=0.5", "./texas:r=0.5")]
+        [False, False, True]
+        """
+        return os.sep in self.base or "/" in self.base
+
+    @property
+    def bare(self) -> DatasetName:
+        """The same without the folders in front of it.
+
+        Examples
+        --------
+        >>> str(DatasetName.parse("own/ours:r=0.5").bare)
+        'ours:r=0.5'
+        """
+        return self.with_base(self.base.replace(os.sep, "/").rpartition("/")[2])
+
+
+@dataclass(frozen=True, eq=False)
+class Relations:
+    """What each relation contributes to the weight of each entry of a graph.
+
+    Examples
+    --------
+    >>> calls, mails = Graph.from_edges([(0, 1)], num_nodes=3), Graph.from_edges([(0, 1), (1, 2)])
+    >>> relations = Relations.of(mails, {"calls": calls, "mails": mails})
+    >>> relations.graph(mails, {"calls": 2.0, "mails": 0.5}).weight.tolist()
+    [2.5, 2.5, 0.5, 0.5]
+    """
+
+    names: tuple[str, ...]
+    shares: Tensor
+    """[R, entries]: the weight of an entry in each relation, 0 where it is not of it."""
+    factors: Mapping[str, float] | None = None
+    """What each relation was multiplied by, once that is decided."""
+
+    @classmethod
+    def of(cls, union: Graph, parts: Mapping[str, Graph]) -> Relations:
+        """The relations ``parts`` within a graph that has all their edges."""
+        n = union.num_nodes
+        keys = union.receivers().long() * n + union.indices.long()
+        shares = torch.zeros(len(parts), union.num_entries)
+        for row, part in enumerate(parts.values()):
+            wanted = part.receivers().long() * n + part.indices.long()
+            at = torch.searchsorted(keys, wanted).clamp(max=max(keys.shape[0] - 1, 0))
+            if not bool((keys[at] == wanted).all()):
+                raise InputError(f"the relation {list(parts)[row]!r} has an edge that the graph has not")
+            shares[row, at] = part.weight.float()
+        return cls(tuple(parts), shares)
+
+    def graph(self, union: Graph, factors: Mapping[str, float]) -> Graph:
+        """The graph with each relation multiplied by its factor; relations without one count as they are."""
+        return union.with_weight(
+            self.combined(torch.tensor([float(factors.get(name, 1.0)) for name in self.names]))
+        )
+
+    def combined(self, factors: Tensor) -> Tensor:
+        """Weights [entries] for factors [R]; differentiable."""
+        return (factors[:, None] * self.shares).sum(0)
+
+
+Features: TypeAlias = "Tensor | scipy.sparse.sparray | scipy.sparse.spmatrix"

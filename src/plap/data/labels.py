@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -258,3 +259,9 @@ def is_integer(name: str) -> bool:
     """Whether a name is a whole number."""
     digits = name.removeprefix("-")
     return digits.isascii() and digits.isdigit() and len(digits) < 19
+
+
+def rarer_class(labels: Tensor) -> int:
+    """The class of two that fewer labels [T] have; 1 if both have as many."""
+    sizes = torch.bincount(labels[labels >= 0].long(), minlength=2)[:2]
+    return int(sizes[1] <= sizes[0])

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from plap.checks import near_miss
 from plap.data import weighted_metrics as weighted
+from plap.data.labels import rarer_class
 from plap.data.weighted_metrics import WeightedMetric
 from plap.errors import InputError
 
@@ -131,7 +132,7 @@ def average_precision(labels: Tensor, scores: Tensor) -> float:
     0.833
     """
     if labels.ndim == 1 and scores.ndim == 2 and scores.shape[1] == 2:
-        rare = weighted.rarer_class(labels)
+        rare = rarer_class(labels)
         labels, scores = (labels == rare).long(), scores[:, rare]
     return _one_against_rest(_scikit().average_precision_score, labels, scores)
 

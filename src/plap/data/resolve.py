@@ -9,9 +9,9 @@ from typing import Any
 from plap.data.benchmarks.loading import load
 from plap.data.benchmarks.registry import UnknownBenchmarkError
 from plap.data.dataset import GraphData
-from plap.data.tables.collections import is_collection, load_collection
+from plap.data.tables.collections import load_collection
 from plap.data.tables.in_memory import read_tables
-from plap.data.tables.loading import load_folder, load_tables
+from plap.data.tables.loading import is_collection, load_folder, load_tables
 from plap.data.tables.npz import load_npz
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import SUFFIXES

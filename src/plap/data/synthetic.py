@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.data.dataset import GraphData, Provenance
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName, GraphData, Provenance
 from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
 from plap.errors import InputError
 from plap.graph import Graph

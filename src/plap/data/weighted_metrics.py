@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from plap.data.labels import rarer_class
+
 WeightedMetric = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 MOST_RESAMPLED = 10_000
@@ -90,12 +92,6 @@ def mae(labels: Tensor, predictions: Tensor, weights: Tensor) -> Tensor:
 def rmse(labels: Tensor, predictions: Tensor, weights: Tensor) -> Tensor:
     """Root of the mean squared error."""
     return _mean((labels.double() - predictions.double()).square(), weights).sqrt()
-
-
-def rarer_class(labels: Tensor) -> int:
-    """The class of two that fewer labels [T] have; 1 if both have as many."""
-    sizes = torch.bincount(labels[labels >= 0].long(), minlength=2)[:2]
-    return int(sizes[1] <= sizes[0])
 
 
 def _mean(values: Tensor, weights: Tensor) -> Tensor:

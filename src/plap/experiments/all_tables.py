@@ -11,7 +11,7 @@ from typing import Any
 
 from plap.data.benchmarks.files import holding_folder
 from plap.data.benchmarks.registry import find
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.errors import InputError
 from plap.experiments.evidence import evidence_tables
 from plap.experiments.plan import TablePlan

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any, Literal, get_args
 
 from plap.checks import check_choice
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.errors import InputError
 from plap.reporting.table_content import Agreement
 

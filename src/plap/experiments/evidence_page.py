@@ -14,7 +14,7 @@ from plap.experiments.reproduction import Outcome, reproduce
 from plap.experiments.tables import load_table
 from plap.experiments.winners import Winners
 from plap.reporting.number_text import counted
-from plap.reporting.table_markdown import markdown
+from plap.reporting.table_files import markdown
 from plap.training import RunConfig
 
 _INTRODUCTION = """\

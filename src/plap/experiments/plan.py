@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from plap.checks import check_choice, check_integer
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.errors import InputError
 from plap.experiments.model_files import UserModelFile
 from plap.experiments.protocol import find_protocol

@@ -8,8 +8,7 @@ from functools import lru_cache
 from plap.checks import check_choice
 from plap.data import GraphData, Split, load, perturb_edges, split
 from plap.data.benchmarks.registry import BENCHMARKS
-from plap.data.dataset import largest_component
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName, largest_component
 from plap.data.resolve import open_graph
 from plap.data.tasks import Task
 from plap.errors import InputError

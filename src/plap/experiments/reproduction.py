@@ -202,7 +202,7 @@ def reproduce(
     >>> outcome.write("reproduction")  # doctest: +SKIP
     """
     if table in FIGURES:
-        raise InputError(f"{table} is a picture: plap.reporting.figures.writing.write_figure draws it")
+        raise InputError(f"{table} is a picture: plap.reporting.figures.write_figure draws it")
     if table == "all":
         raise InputError("all is no table: plap.experiments.reproduce_all runs every table")
     folder = None if out is None else Path(out)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.errors import InputError
 from plap.experiments.model_files import UserModelFile, load_model_file
 from plap.training import RunConfig

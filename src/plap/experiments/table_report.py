@@ -7,7 +7,7 @@ from decimal import Decimal
 from statistics import fmean
 
 from plap.data.benchmarks.registry import BENCHMARKS
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.experiments.differences import CAUSES
 from plap.experiments.protocol import PROTOCOLS
 from plap.experiments.published import PublishedCell

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from plap.checks import check_choice, check_integer, did_you_mean
-from plap.data.dataset_name import DatasetName
+from plap.data.dataset import DatasetName
 from plap.errors import InputError
 from plap.experiments.protocol import PROTOCOLS
 from plap.experiments.published import PERCENT, PublishedTable, load_published

@@ -1,19 +1,25 @@
-"""A model beside its rivals: who was right how often, and whether that is a difference."""
+"""A model beside its rivals: what they are, who was right how often, and whether that is a difference."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
+import torch
 from scipy.stats import binomtest
 from torch import Tensor
 
 from plap.data.dataset import GraphData
 from plap.data.metrics import Interval, differ
+from plap.data.sampling import generator
 from plap.data.splits import Split
 from plap.data.tasks import Task
 from plap.fitting.decisions import settle
 from plap.fitting.search import Fitted
 from plap.fitting.settings import FitSettings
+from plap.label_propagation import PLaplacianLabelPropagation, spread
+from plap.split_masks import SplitLike
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,3 +127,147 @@ class Comparison:
         only_ours, only_theirs = int((ours & ~theirs).sum()), int((theirs & ~ours).sum())
         disputed = only_ours + only_theirs
         return disputed > 0 and float(binomtest(only_ours, disputed).pvalue) < 0.05
+
+
+_MOST_COLUMNS = 500
+"""Features beyond which boosted trees are left out."""
+_LARGE = 200_000
+"""Nodes beyond which label propagation takes a few linear steps instead of going to the minimiser, and
+boosted trees are fewer, learn from a sample, and answer only for nodes that are scored."""
+_MOST_ROWS = 50_000
+"""Training nodes, and validation nodes, that boosted trees see of a large graph."""
+_WORTH_THREADS = 1_000_000
+"""Cells of a training table that are worth several threads."""
+_TREES, _FEW_TREES = 200, 100
+"""Rounds of boosting at most; trees over all classes on a large graph."""
+_MUS = (0.1, 1.0)
+
+
+@dataclass(frozen=True)
+class Rival:
+    """A way to predict that needs no training of a network."""
+
+    title: str
+    numeric_title: str
+    """What it is called for numbers."""
+    uses: str
+    run: Callable[[GraphData, Split, Task], Tensor]
+    """Probabilities [N, L] of all nodes from the training labels; validation labels may choose among some."""
+    refuses: Callable[[GraphData, Task], str | None] = lambda data, task: None
+    """Why it cannot be run here: None if it can, empty if that goes without saying."""
+    weighted: bool = False
+    """Whether weights of classes are in what it learns."""
+
+    def name(self, task: Task) -> str:
+        """What reports call it."""
+        return self.numeric_title if task.numeric else self.title
+
+
+def commonest(data: GraphData, split: SplitLike, task: Task) -> Tensor:
+    """The shares of the classes among the training labels, or their mean, for every node."""
+    labels = data.y[split.train]
+    if task.numeric:
+        row = labels.double().mean()[None].float()
+    elif labels.ndim == 2:
+        row = labels.mean(0)
+    else:
+        row = torch.bincount(labels, minlength=task.num_outputs).float() / labels.shape[0]
+    return row.expand(data.graph.num_nodes, -1)
+
+
+def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
+    """Histogram gradient boosting of scikit-learn on the features alone.
+
+    At most 200 rounds, fewer where the validation loss does not improve; weights of classes as in the fit. On
+    more than 200,000 nodes, 100 trees over all classes learn from 50,000 nodes and answer for validation and
+    test nodes; the others get the shares of the classes (or the mean).
+    """
+    from sklearn.ensemble import (  # noqa: PLC0415  (slow to import)
+        HistGradientBoostingClassifier,
+        HistGradientBoostingRegressor,
+    )
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    x = data.x.to_dense().numpy()
+    large = data.graph.num_nodes > _LARGE
+    train, val = (_nodes(mask, sampled=large) for mask in (split.train, split.val))
+    asked = _nodes(split.val | split.test) if large else np.arange(x.shape[0])
+    labels = data.y.numpy()
+    weights = task.weights(data.y[train])
+    kind = HistGradientBoostingRegressor if task.numeric else HistGradientBoostingClassifier
+    few = {"max_iter": max(10, _FEW_TREES // task.num_outputs), "learning_rate": 0.3}
+    model = kind(
+        **(few if large else {"max_iter": _TREES}), early_stopping=True, n_iter_no_change=15, random_state=0
+    )
+    seen = np.isin(labels[val], labels[train]) | task.numeric
+    # Threads that wait for one another at every node of a tree cost more than they bring where rows are few.
+    with threadpool_limits(torch.get_num_threads() if train.size * x.shape[1] > _WORTH_THREADS else 1):
+        model.fit(
+            x[train], labels[train], sample_weight=None if weights is None else weights.numpy(),
+            X_val=x[val][seen], y_val=labels[val][seen],
+        )  # fmt: skip
+        said = model.predict(x[asked])[:, None] if task.numeric else model.predict_proba(x[asked])
+    every = commonest(data, split, task).clone() if large else torch.zeros(x.shape[0], task.num_outputs)
+    classes = np.zeros(1, dtype=np.int64) if task.numeric else model.classes_
+    every[asked] = 0
+    every[asked[:, None], classes] = torch.from_numpy(said).float()
+    return every
+
+
+def _nodes(mask: Tensor, *, sampled: bool = False) -> np.ndarray:
+    """The nodes of a mask, ascending; of many, a sample."""
+    nodes: np.ndarray = mask.nonzero().squeeze(1).numpy()
+    if not sampled or nodes.size <= _MOST_ROWS:
+        return nodes
+    return np.sort(generator(0).choice(nodes, _MOST_ROWS, replace=False))
+
+
+def _boosting_refuses(data: GraphData, task: Task) -> str | None:
+    if not (task.one_class_per_node or task.numeric):
+        return ""
+    columns = data.x.shape[1]
+    if columns > _MOST_COLUMNS:
+        return f"Gradient boosting was left out: there are {columns} features, more than {_MOST_COLUMNS}."
+    return None
+
+
+def propagated(data: GraphData, split: SplitLike, task: Task) -> Tensor:
+    """Label propagation from the training labels, its p and mu chosen by the validation labels.
+
+    On more than 200,000 nodes, and for numbers, p is 2.
+    """
+    large = data.graph.num_nodes > _LARGE
+    known = torch.where(split.train, data.y, torch.nan if task.numeric else -1)
+    if task.numeric:
+        found = [numbers.unsqueeze(1) for numbers in spread(data.graph, known, _MUS, few_steps=large)]
+    elif large:
+        found = spread(data.graph, known, _MUS, num_classes=task.num_outputs, few_steps=True)
+    else:
+        found = [_minimiser(data, known, task, p, mu) for p in (1.5, 2.0) for mu in _MUS]
+    return max(found, key=lambda said: task.merit(data.y[split.val], said[split.val])).float()
+
+
+def _minimiser(data: GraphData, known: Tensor, task: Task, p: float, mu: float) -> Tensor:
+    labels = torch.where(known >= 0, known.double(), torch.nan)  # not -1, which beside 1 alone is a class
+    model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, labels)
+    some = torch.from_numpy(model.probabilities_).float()
+    every = torch.zeros(some.shape[0], task.num_outputs)
+    every[:, torch.as_tensor(model.classes_)] = some
+    return every
+
+
+def _propagation_refuses(data: GraphData, task: Task) -> str | None:
+    reachable = (task.one_class_per_node or task.numeric) and data.graph_of_node is None
+    return None if reachable else ""
+
+
+RIVALS: dict[str, Rival] = {
+    "majority": Rival("majority class", "mean", "labels alone", commonest),
+    "boosting": Rival(
+        "gradient boosting", "gradient boosting", "features alone", boosted, _boosting_refuses, weighted=True
+    ),
+    "labels": Rival(
+        "label propagation", "label propagation", "edges alone", propagated, _propagation_refuses
+    ),
+}
+"""By the names that ``FitSettings.rivals`` has for them; every other rival is a name of a model."""

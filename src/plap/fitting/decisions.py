@@ -1,4 +1,4 @@
-"""What a fit decides by itself: the metric; from validation labels a temperature, a threshold and sets."""
+"""What a fit decides by itself: metric, weights of relations, temperature, threshold, prediction sets."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 from torch import Tensor
+from torch.nn.functional import softplus
 
 from plap.data.dataset import GraphData
 from plap.data.sampling import generator
 from plap.data.splits import Split
 from plap.data.tasks import Multiclass, Regression, Task
 from plap.fitting.settings import FitSettings
+from plap.nn import PGNN
+from plap.training.modules import seeded
 
 _LEAST_FOR_CALIBRATION = 20
 """Validation nodes from which on a temperature is learned."""
@@ -166,3 +169,64 @@ def _conformal_quantile(misfits: Tensor, coverage: float) -> float:
     """The ⌈(n + 1) coverage⌉-th smallest of n misfits, the largest where n is too small for that."""
     rank = min(math.ceil((misfits.shape[0] + 1) * coverage), misfits.shape[0])
     return float(misfits.kthvalue(max(rank, 1)).values)
+
+
+_EPOCHS, _PATIENCE = 200, 40
+_LR, _FACTOR_LR = 0.02, 0.1
+_HIDDEN, _P, _MU, _K = 16, 2.0, 0.1, 2
+"""Of the small model that weighs relations."""
+
+
+def weigh_relations(data: GraphData, split: Split, task: Task, settings: FitSettings) -> GraphData:
+    """``data`` with its relations weighted by what they say about the labels; itself if it has one relation.
+
+    A small pGNN (p = 2) is trained together with one positive factor per relation, by training labels, and
+    stopped by validation labels. The factors, of mean 1, then belong to the edge weights: every model and
+    rival of the fit has them.
+    """
+    if data.relations is None or data.relations.factors is not None:
+        return data
+    relations = data.relations
+    factors = _learned_factors(data, split, task, settings)
+    found = {name: round(float(value), 4) for name, value in zip(relations.names, factors, strict=True)}
+    return replace(
+        data, graph=relations.graph(data.graph, found), relations=replace(relations, factors=found)
+    )
+
+
+def _learned_factors(data: GraphData, split: Split, task: Task, settings: FitSettings) -> Tensor:
+    assert data.relations is not None
+    with seeded(settings.seed):
+        model = PGNN(data.x.shape[1], _HIDDEN, task.num_outputs, p=_P, mu=_MU, K=_K)
+        raw = torch.zeros(len(data.relations.names), requires_grad=True)
+        optimiser = torch.optim.Adam(
+            [
+                {"params": model.parameters(), "lr": _LR, "weight_decay": 5e-4},
+                {"params": [raw], "lr": _FACTOR_LR},
+            ]
+        )
+        best, kept, since = float("inf"), torch.ones(raw.shape[0]), 0
+        for _ in range(min(_EPOCHS, settings.max_epochs)):
+            model.train()
+            graph = data.graph.with_weight(data.relations.combined(_factors(raw)))
+            loss = task.losses(model(data.x, graph)[split.train], data.y[split.train]).mean()
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+            model.eval()
+            with torch.no_grad():
+                now = _factors(raw)
+                logits = model(data.x, data.graph.with_weight(data.relations.combined(now)))[split.val]
+                judged = float(task.losses(logits, data.y[split.val]).mean())
+            since += 1
+            if judged < best:
+                best, kept, since = judged, now, 0
+            if since >= _PATIENCE:
+                break
+    return kept
+
+
+def _factors(raw: Tensor) -> Tensor:
+    """Positive factors of mean 1."""
+    positive = softplus(raw) + 1e-3
+    return positive / positive.mean()

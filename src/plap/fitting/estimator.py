@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import numpy as np
+import polars as pl
+import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from plap.data.columns import ColumnTransform
+from plap.data.columns import ColumnTransform, infer_columns
 from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
 from plap.data.splits import HoldOut, hold_out
-from plap.data.tables.in_memory import is_frame
+from plap.data.tables.in_memory import as_frame, is_frame
 from plap.data.tasks import ClassWeight, Multiclass, Task
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_model
 from plap.fitting.decisions import settle
-from plap.fitting.estimator_input import apply_columns, as_features, fit_columns
 from plap.fitting.prediction import member_probabilities
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL, FitSettings
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.memory import MemoryBudget
+from plap.nn.linear import Features
+from plap.sparse import compact
 from plap.training import RunConfig, Trial
 from plap.training.loop import ProgressCallback
 
@@ -76,7 +80,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
         fitted = fit_model(
             graph, features, labels, sets, settings, task=task, progress=progress,
-            time_limit=settings.deadline,
+            time_limit=settings.start_clock(),
         )  # fmt: skip
         self.config_, self.trials_ = fitted.config, fitted.trials
         self._remember(names, columns, features.shape[1])
@@ -348,3 +352,45 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         model = cls._loaded(file)
         model.classes_ = np.asarray(file.classes)
         return model
+
+
+def as_features(X: Any, graph: Graph) -> Features:
+    """X as the models take it: a float32 tensor, or a sparse matrix as it is; one row per node."""
+    check_graph(graph)
+    if not isinstance(X, Tensor) and not scipy.sparse.issparse(X):
+        try:
+            X = torch.from_numpy(np.ascontiguousarray(X, dtype=np.float32))
+        except (TypeError, ValueError):
+            raise InputError("X must hold numbers, one row per node") from None
+    if X.ndim != 2 or X.shape[0] != graph.num_nodes:
+        raise InputError(f"X must have shape [{graph.num_nodes}, F], not {list(X.shape)}")
+    return X.float() if isinstance(X, Tensor) else X
+
+
+def fit_columns(X: Any, graph: Graph, train: Tensor) -> tuple[tuple[str, ...], ColumnTransform, Features]:
+    """The names of a table's columns, what they become, fitted on the nodes ``train``, and the features."""
+    frame = _frame(X, graph)
+    rows = train.numpy()
+    transform = ColumnTransform.fit(frame, rows, infer_columns(frame, rows))
+    if not transform.feature_names:
+        raise InputError("no column of X can be a feature: all are constant, empty or identifiers")
+    return tuple(frame.columns), transform, compact(torch.from_numpy(transform.apply(frame).matrix))
+
+
+def apply_columns(X: Any, graph: Graph, transform: ColumnTransform) -> Features:
+    """The features of a table whose columns are found by name; further ones are ignored with a warning."""
+    matrix, notes = transform.apply(_frame(X, graph))
+    for note in notes:
+        if note.what == "extra":
+            warnings.warn(f"X: {note}", UserWarning, stacklevel=5)
+    return compact(torch.from_numpy(matrix))
+
+
+def _frame(X: Any, graph: Graph) -> pl.DataFrame:
+    check_graph(graph)
+    if type(X).__module__.startswith("pandas"):
+        X = X.reset_index(drop=True)  # rows are nodes in their order, whatever they are called
+    frame = as_frame(X, "features X")
+    if frame.height != graph.num_nodes:
+        raise InputError(f"X must have one row for each of the {graph.num_nodes} nodes, not {frame.height}")
+    return frame

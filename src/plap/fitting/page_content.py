@@ -12,10 +12,9 @@ from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.search import searched_values
 from plap.graph import Graph
-from plap.insight.column_importance import column_importance
-from plap.insight.edge_trust import can_be_judged, edge_trust
 from plap.insight.members import evaluating, members_of
-from plap.insight.neighbour_help import neighbour_help
+from plap.insight.reliance import column_importance, neighbour_help
+from plap.insight.trust import can_be_judged, edge_trust
 from plap.models import find_model
 from plap.reporting.fit_content import (
     ClassRow,

@@ -19,10 +19,10 @@ from plap.fitting.search import Fitted, checked
 from plap.fitting.settings import MODEL, FitSettings, PieceSettings
 from plap.parts import partition
 from plap.training import RunConfig, RunResult, combine
+from plap.training.devices import restart_count, run_id
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Checkpoint, Pieces, Ranks, checkpoints, train_in_pieces
-from plap.training.pieces.distributed import restart_count, run_id
-from plap.training.pieces.evaluation import check_place_of_evaluation
+from plap.training.pieces.model_on_pieces import check_place_of_evaluation
 
 _SUFFIX = ".checkpoint"
 _MARKER = "run-id"

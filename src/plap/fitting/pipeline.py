@@ -15,17 +15,15 @@ from plap.data.dataset import GraphData
 from plap.data.resolve import as_graph_data
 from plap.data.splits import Split
 from plap.data.splits import split as split_nodes
+from plap.data.tables.assembly import encode_columns
 from plap.data.tables.collections import split_graphs
-from plap.data.tables.node_columns import encode_columns
 from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError
-from plap.fitting.comparison import Method
-from plap.fitting.decisions import choose_task
+from plap.fitting.comparison import RIVALS, Method, Rival
+from plap.fitting.decisions import choose_task, weigh_relations
 from plap.fitting.pieces import prepare_pieces
-from plap.fitting.relations import weigh_relations
 from plap.fitting.result import FitResult
-from plap.fitting.rivals import RIVALS, Rival
 from plap.fitting.search import Announce, Fitted, NothingTrainedError, Train, fit_model
 from plap.fitting.settings import MODEL, FitSettings
 from plap.models import find_model
@@ -148,7 +146,7 @@ class _OnWholeGraph:
 
     def __init__(self, data: GraphData, split: Split, settings: FitSettings, task: Task) -> None:
         self._data, self._split, self._settings, self._task = data, split, settings, task
-        self._deadline = settings.deadline
+        self._deadline = settings.start_clock()
 
     def __call__(self, model: str, progress: ProgressCallback | None) -> Fitted:
         data = self._data

@@ -15,8 +15,7 @@ from torch import Tensor
 from plap.data.columns import ColumnDrift
 from plap.data.dataset import GraphData
 from plap.data.resolve import as_graph_data
-from plap.data.tables.assembly import STRUCTURAL_NAMES, structural_features
-from plap.data.tables.node_columns import apply_columns
+from plap.data.tables.assembly import STRUCTURAL_NAMES, apply_columns, structural_features
 from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError

@@ -17,7 +17,7 @@ from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_r
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison
 from plap.fitting.export import Export, export_model
-from plap.fitting.node_content import node_sections, storyteller
+from plap.fitting.node_stories import node_sections, storyteller
 from plap.fitting.page_content import judged_trust, page_content
 from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values

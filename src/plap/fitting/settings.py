@@ -12,7 +12,7 @@ from plap.errors import InputError
 from plap.models import find_model, models_with
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
-from plap.training.pieces.evaluation import EvaluateOn
+from plap.training.pieces.model_on_pieces import EvaluateOn
 from plap.training.stopping import Deadline, parse_duration
 
 MODEL = "pgnn"
@@ -80,7 +80,7 @@ class FitSettings:
     conformal: float | None = None
     """Coverage of prediction sets (of intervals, for numbers), such as 0.9; None: no sets."""
     rivals: tuple[str, ...] = ("mlp", "boosting", "labels", "majority")
-    """What the model is compared with: names of :data:`plap.fitting.rivals.RIVALS` and of models. MLP and
+    """What the model is compared with: names of :data:`plap.fitting.comparison.RIVALS` and of models. MLP and
     boosted trees use the features alone, label propagation the edges alone."""
     pieces: PieceSettings | None = None
     """None: on the whole graph."""
@@ -103,9 +103,8 @@ class FitSettings:
         """Number of ensemble members."""
         return self.seeds or (8 if self.pieces is None else 1)
 
-    @property
-    def deadline(self) -> Deadline:
-        """When search and training must end, if they begin now."""
+    def start_clock(self) -> Deadline:
+        """When search and training must end, if they begin now: to be asked once per fit."""
         if self.time_limit == "auto":
             return Deadline.of(_USUAL_LIMIT if self.pieces is None else None)
         return Deadline.of(self.time_limit)

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from plap.checks import check_choice
 from plap.errors import InputError
-from plap.graph import input as given
-from plap.graph import output
+from plap.graph import conversion
 from plap.graph.building import Reduction, symmetric_rows
 from plap.sparse import entries_of
 
@@ -113,9 +112,9 @@ class Graph:
         """
         check_choice("symmetrize", symmetrize, Symmetrize)
         check_choice("self_loops", self_loops, SelfLoops)
-        source, target = given.endpoints(edge_index)
-        n = given.count_nodes(source, target, num_nodes)
-        weight = given.checked_weights(edge_weight, source.size)
+        source, target = conversion.endpoints(edge_index)
+        n = conversion.count_nodes(source, target, num_nodes)
+        weight = conversion.checked_weights(edge_weight, source.size)
         rows = symmetric_rows(
             source, target, weight, n, _REDUCTIONS[symmetrize], drop_loops=self_loops == "drop"
         )
@@ -141,7 +140,7 @@ class Graph:
         self_loops: SelfLoops = "drop",
     ) -> Graph:
         """Build a graph from an edge list: anything that NumPy can turn into an [E, 2] integer array."""
-        edge_list = given.from_pairs(edges, weight, num_nodes)
+        edge_list = conversion.from_pairs(edges, weight, num_nodes)
         return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
@@ -153,7 +152,9 @@ class Graph:
         self_loops: SelfLoops = "drop",
     ) -> Graph:
         """Build a graph from a square SciPy sparse matrix whose entry (i, j) is the weight of i → j."""
-        return cls.from_edge_index(*given.from_scipy(matrix), symmetrize=symmetrize, self_loops=self_loops)
+        return cls.from_edge_index(
+            *conversion.from_scipy(matrix), symmetrize=symmetrize, self_loops=self_loops
+        )
 
     @classmethod
     def from_networkx(
@@ -169,20 +170,20 @@ class Graph:
         ``weight`` names the edge attribute that holds the weight; edges without it have weight 1. This needs
         the package networkx: ``pip install 'plap[networkx]'``.
         """
-        edge_list = given.from_networkx(graph, weight)
+        edge_list = conversion.from_networkx(graph, weight)
         return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
     def from_pyg(cls, data: Data, *, symmetrize: Symmetrize = "max", self_loops: SelfLoops = "drop") -> Graph:
         """Build a graph from a PyG ``Data``: its ``edge_index``, ``edge_weight`` if any, ``num_nodes``."""
-        return cls.from_edge_index(*given.from_pyg(data), symmetrize=symmetrize, self_loops=self_loops)
+        return cls.from_edge_index(*conversion.from_pyg(data), symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
     def from_torch_sparse(
         cls, matrix: Tensor, *, symmetrize: Symmetrize = "max", self_loops: SelfLoops = "drop"
     ) -> Graph:
         """Build a graph from a square torch sparse CSR, CSC or COO matrix, entry (i, j) being i → j."""
-        edge_list = given.from_torch_sparse(matrix)
+        edge_list = conversion.from_torch_sparse(matrix)
         return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
     @property
@@ -279,7 +280,7 @@ class Graph:
 
     def ascending(self, nodes: Any) -> Tensor:
         """Nodes given as integers without repetition or as a boolean mask [N]: checked, int64, ascending."""
-        return given.ascending_nodes(nodes, self.num_nodes, self.device)
+        return conversion.ascending_nodes(nodes, self.num_nodes, self.device)
 
     def subgraph(self, nodes: Any) -> Graph:
         """The induced subgraph: these nodes in ascending order, and the edges between them.
@@ -348,7 +349,7 @@ class Graph:
                [3., 0.]])
         """
         weight = self.weight if weighted else None
-        return output.scipy_matrix(self.indptr, self.indices, weight, dtype, copy)
+        return conversion.scipy_matrix(self.indptr, self.indices, weight, dtype, copy)
 
     def to_pyg(self, **attributes: Any) -> Data:
         """PyG's ``Data`` with ``edge_index``, ``edge_weight`` and ``num_nodes``, and further attributes.
@@ -359,7 +360,7 @@ class Graph:
         >>> plap.Graph.from_edges([(0, 1)]).to_pyg(x=torch.eye(2))
         Data(x=[2, 2], edge_index=[2, 2], edge_weight=[2], num_nodes=2)
         """
-        return output.pyg_data(self.edge_index, self.weight, self.num_nodes, attributes)
+        return conversion.pyg_data(self.edge_index, self.weight, self.num_nodes, attributes)
 
     def to_networkx(self) -> networkx.Graph[int]:
         """An undirected NetworkX graph of the nodes 0 to N − 1 with the edge attribute ``weight``.
@@ -373,7 +374,7 @@ class Graph:
         [(0, 1, 3.0)]
         """
         once = (self.indices <= self.receivers()).nonzero().squeeze(1)
-        return output.networkx_graph(self.edge_index[:, once], self.weight[once], self.num_nodes)
+        return conversion.networkx_graph(self.edge_index[:, once], self.weight[once], self.num_nodes)
 
     def _degree(self) -> Tensor:
         """Row sums in float64; on the CPU and without gradients they need no further array of entries."""

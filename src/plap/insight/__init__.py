@@ -1,16 +1,28 @@
 """What a trained model learned, as numbers."""
 
 from plap.insight.attack import AttackCurve, AttackPoint, adaptive_attack, attack_curve
-from plap.insight.edge_trust import edge_trust
-from plap.insight.embeddings import node_embeddings, tsne
-from plap.insight.members import load_members, members_of
-from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
+from plap.insight.members import (
+    learned_weights,
+    load_members,
+    members_of,
+    node_embeddings,
+    relative_weights,
+    tsne,
+    uniform_entropy,
+    weight_entropy,
+)
 from plap.insight.node_explanation import NodeExplanation, explain_node
-from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard, pair_evidence
+from plap.insight.reliance import NeighbourHelp, neighbour_help
 from plap.insight.risk_bound import RiskBound, risk_bound
+from plap.insight.trust import (
+    attention_trust,
+    edge_trust,
+    feature_cosine,
+    neighbour_jaccard,
+    pair_evidence,
+    trust_explanation,
+)
 from plap.insight.trust_comparison import TrustComparison, compare_trust, compare_trust_under_attack
-from plap.insight.trust_explanation import trust_explanation
-from plap.insight.weights import learned_weights, relative_weights, uniform_entropy, weight_entropy
 
 __all__ = [
     "AttackCurve",

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from plap.data.dataset import GraphData
 from plap.errors import InputError
-from plap.insight.edge_trust import can_be_judged, edge_trust
-from plap.insight.neighbour_help import NeighbourHelp, neighbour_help
-from plap.insight.weights import learned_weights, relative_weights, uniform_entropy, weight_entropy
+from plap.insight.members import learned_weights, relative_weights, uniform_entropy, weight_entropy
+from plap.insight.reliance import NeighbourHelp, neighbour_help
+from plap.insight.trust import can_be_judged, edge_trust
 
 
 @dataclass(frozen=True, eq=False)

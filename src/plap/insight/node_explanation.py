@@ -15,8 +15,8 @@ from plap.checks import check_integer
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.nn.edge_mask import weakened
 from plap.nn.linear import Features
+from plap.nn.plaplacian_conv import weakened
 from plap.parts.subgraph import Subgraph, halo_size, with_halo
 from plap.sparse import scipy_from_tensor
 

@@ -13,10 +13,8 @@ from torch import Tensor
 from plap.data import GraphData, Split, perturb_edges, split
 from plap.data.sampling import rank_pairs
 from plap.errors import InputError
-from plap.insight.edge_trust import edge_trust
-from plap.insight.members import members_of
-from plap.insight.pair_scores import attention_trust, feature_cosine, neighbour_jaccard
-from plap.insight.weights import learned_weights, relative_weights
+from plap.insight.members import learned_weights, members_of, relative_weights
+from plap.insight.trust import attention_trust, edge_trust, feature_cosine, neighbour_jaccard
 from plap.training import RunConfig, accuracy, train_runs
 
 SCORES = {

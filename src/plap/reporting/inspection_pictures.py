@@ -13,7 +13,7 @@ from plap.reporting.picture import encode, panels, plain, tidy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from plap.data.inspection import Distribution, Inspection
+    from plap.data.measures import Distribution, Inspection
     from plap.insight.attack import AttackCurve
     from plap.insight.learned import Learned
 

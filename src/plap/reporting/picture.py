@@ -19,7 +19,7 @@ from plap.errors import InputError
 from plap.reporting.number_text import shortened, with_minus
 from plap.reporting.palette import GREY, GRID_LINE, LineStyle, model_styles
 from plap.reporting.table_content import Panel, Series, TableReport
-from plap.reporting.table_sentences import headline
+from plap.reporting.table_texts import headline
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

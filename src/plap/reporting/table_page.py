@@ -7,23 +7,21 @@ from dataclasses import dataclass
 from plap.reporting.html_page import render_template
 from plap.reporting.number_text import counted
 from plap.reporting.palette import model_styles
-from plap.reporting.svg_lines import mean_figure
-from plap.reporting.table_cells import (
+from plap.reporting.svg_figures import mean_figure
+from plap.reporting.table_content import ResultCell, TableReport
+from plap.reporting.table_texts import (
     SYMBOLS,
     CellText,
+    agreement_meanings,
     cell_text,
     config_text,
-    interval_text,
-    searched_text,
-)
-from plap.reporting.table_content import ResultCell, TableReport
-from plap.reporting.table_sentences import (
-    agreement_meanings,
     differing,
     diverged_text,
     explanations,
     headline,
+    interval_text,
     problems,
+    searched_text,
     summary,
     unit_title,
 )

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 from plap.reporting.number_text import percent, shown
 from plap.reporting.palette import VALIDATION, LineStyle, model_styles
-from plap.reporting.svg_figures import WIDTH, Scale, Tick
-from plap.reporting.svg_lines import LineFigure, LineMark, SvgLine, line_path
+from plap.reporting.svg_figures import WIDTH, LineFigure, LineMark, Scale, SvgLine, Tick, line_path
 
 _MOST_DOTS = 600
 

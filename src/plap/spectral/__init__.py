@@ -1,6 +1,5 @@
 """Spectra of the graph p-Laplacian, and message passing as a filter (§4, Theorems 5-7, Proposition 1)."""
 
-from plap.spectral.bounds import Bounds, eigenvalue_bounds
 from plap.spectral.branches import Branch, Branches, eigenpair_branches
 from plap.spectral.clustering import Clustering, spectral_clustering
 from plap.spectral.defects import (
@@ -9,12 +8,20 @@ from plap.spectral.defects import (
     decomposition_defect,
     orthogonality_defect,
 )
-from plap.spectral.exact import Spectrum, spectrum
+from plap.spectral.frequencies import Spectrum, spectrum
 from plap.spectral.largest import largest_eigenpair
-from plap.spectral.model_responses import response_curves, response_rows, response_table
 from plap.spectral.operator import Eigenpair
-from plap.spectral.regimes import NodeRegimes, node_regimes
-from plap.spectral.response import Bands, Response, filter_response, linear_gain, transfer
+from plap.spectral.regimes import Bounds, NodeRegimes, eigenvalue_bounds, node_regimes
+from plap.spectral.response import (
+    Bands,
+    Response,
+    filter_response,
+    linear_gain,
+    response_curves,
+    response_rows,
+    response_table,
+    transfer,
+)
 from plap.spectral.second import cheeger_cut, second_eigenpair
 
 __all__ = [

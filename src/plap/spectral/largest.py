@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from plap.checks import check_integer
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.spectral.exact import spectrum
+from plap.spectral.frequencies import spectrum
 from plap.spectral.operator import (
     Array,
     EdgeOperator,

@@ -14,12 +14,12 @@ from torch import Tensor
 from plap.checks import check_choice
 from plap.data.tasks import Task, training_task
 from plap.errors import InputError
-from plap.footprint import memory_needed
 from plap.graph import Graph
 from plap.memory import MemoryBudget, parse_budget, readable
 from plap.models import find_model
 from plap.models.stacked import Family
 from plap.nn.linear import Features
+from plap.propagation import memory_needed
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch, not_begun
 from plap.training.config import RunConfig

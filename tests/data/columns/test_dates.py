@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plap.data.columns.reading.dates import PATTERNS, DateReader, guess_order
+from plap.data.columns.dates import PATTERNS, DateReader, guess_order
 from plap.errors import InputError
 
 UTC = dt.UTC

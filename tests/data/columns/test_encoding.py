@@ -12,18 +12,18 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import murmurhash3_32
 
-from plap.data.columns.encoding import (
+from plap.data.columns.cells import Cells, Encoder
+from plap.data.columns.dates import DateEncoder
+from plap.data.columns.numbers import CLIP, NumberEncoder, heavy_tail
+from plap.data.columns.vectors import VectorEncoder
+from plap.data.columns.words import (
+    BUCKETS,
+    FREQUENT_LEVELS,
     BooleanEncoder,
     CategoryEncoder,
-    DateEncoder,
-    Encoder,
-    NumberEncoder,
     TextEncoder,
-    VectorEncoder,
+    least_count,
 )
-from plap.data.columns.encoding.category import BUCKETS, FREQUENT_LEVELS, least_count
-from plap.data.columns.encoding.number import CLIP, heavy_tail
-from plap.data.columns.reading import Cells
 
 RANDOM = np.random.default_rng(0)
 

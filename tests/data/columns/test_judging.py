@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from plap.data.columns import Column, Kind, Role, infer_columns
-from plap.data.columns.reading.dates import DateReader
-from plap.data.columns.reading.numbers import NumberFormat, NumberReader
+from plap.data.columns.dates import DateReader
+from plap.data.columns.numbers import NumberFormat, NumberReader
 from plap.errors import InputError
 
 

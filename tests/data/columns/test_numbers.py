@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plap.data.columns.reading.cells import MISSING
-from plap.data.columns.reading.numbers import FORMATS, NumberFormat, NumberReader, guess_format
+from plap.data.columns.cells import MISSING
+from plap.data.columns.numbers import FORMATS, NumberFormat, NumberReader, guess_format
 from plap.errors import InputError
 
 WRITTEN = {

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from plap.cli import main
-from plap.data.tables.collections import is_collection, load_collection, split_graphs
+from plap.data.tables.collections import load_collection, split_graphs
+from plap.data.tables.loading import is_collection
 from plap.data.tables.options import TableOptions
 from plap.data.tasks import Multilabel
 from plap.errors import InputError

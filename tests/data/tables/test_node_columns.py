@@ -12,7 +12,7 @@ import torch
 from customer_graph import Style, write_customer_graph
 from plap import InputError
 from plap.data import load_folder, load_npz
-from plap.data.tables.node_columns import encode_columns
+from plap.data.tables.assembly import encode_columns
 from plap.data.tables.options import TableOptions
 
 EDGES = "source,target\na,b\nb,c\nc,d\nd,e\ne,f\n"

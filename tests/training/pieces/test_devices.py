@@ -15,7 +15,7 @@ from plap.data.tasks import Multilabel
 from plap.models import find_model
 from plap.training import RunConfig, build_module
 from plap.training.pieces.cutting import Piece
-from plap.training.pieces.steps import PieceLoss, logits_of
+from plap.training.pieces.model_on_pieces import PieceLoss, logits_of
 
 META = torch.device("meta")
 PIECES = worker.pieces()

@@ -15,9 +15,8 @@ from torch._C._distributed_c10d import HashStore
 
 import training_worker as worker
 from plap.errors import InputError
-from plap.training.devices import choose_device, local_rank
+from plap.training.devices import choose_device, fresh_store, local_rank, restart_count, world_size
 from plap.training.pieces import train_in_pieces
-from plap.training.pieces.distributed import fresh_store, restart_count, world_size
 from torchrun import torchrun
 
 WORKER = Path(worker.__file__)

@@ -13,10 +13,9 @@ from plap.graph import Graph
 from plap.parts import with_halo
 from plap.parts.subgraph import halo_size
 from plap.training import RunConfig, build_module
-from plap.training.pieces import Pieces, Ranks, evaluation
+from plap.training.pieces import Pieces, Ranks, model_on_pieces
 from plap.training.pieces.cutting import Halo
-from plap.training.pieces.evaluation import Evaluation, halos_are_less
-from plap.training.pieces.steps import halo_of
+from plap.training.pieces.model_on_pieces import Evaluation, halo_of, halos_are_less
 from tiny_training import Masks
 
 ALONE = Ranks(torch.device("cpu"))
@@ -110,7 +109,7 @@ def test_counting_ends_at_the_size_of_the_whole_graph_and_is_done_once_a_number_
         counted.append(hops)
         return halo_size(graph, nodes, hops, rim_loops=rim_loops)
 
-    monkeypatch.setattr(evaluation, "halo_size", size)
+    monkeypatch.setattr(model_on_pieces, "halo_size", size)
     pieces = in_parts(GRAPHS["complete"], parts=10)
     for seed in range(3):
         chosen(pieces, RunConfig(K=2, seed=seed))
@@ -123,11 +122,11 @@ def test_counting_ends_at_the_size_of_the_whole_graph_and_is_done_once_a_number_
 
 
 def test_what_is_known_of_pieces_goes_with_them() -> None:
-    before = len(evaluation._known)
+    before = len(model_on_pieces._known)
     pieces = in_parts(GRAPHS["path"])
     config = RunConfig(K=1)
     assert halo_of(config, build_module(config, 3, 2)) == Halo(1, rim_loops=True)
     chosen(pieces, config)
-    assert len(evaluation._known) == before + 1
+    assert len(model_on_pieces._known) == before + 1
     del pieces
-    assert len(evaluation._known) == before
+    assert len(model_on_pieces._known) == before

@@ -10,9 +10,8 @@ from zipfile import BadZipFile
 from plap.data.benchmarks.benchmark import Benchmark, RawGraph
 from plap.data.benchmarks.files import locate, stage
 from plap.data.benchmarks.registry import find
-from plap.data.dataset import GraphData, Provenance
+from plap.data.dataset import DatasetName, GraphData, Provenance
 from plap.data.dataset import largest_component as keep_largest_component
-from plap.data.dataset_name import DatasetName
 from plap.data.synthetic import csbm_of
 from plap.errors import InputError
 from plap.graph import Graph

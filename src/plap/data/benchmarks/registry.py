@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 
-from plap.data.benchmarks.attacked import read_attacked
 from plap.data.benchmarks.benchmark import Benchmark, RawFile, Statistics
 from plap.data.benchmarks.checksums import KNOWN
-from plap.data.benchmarks.readers import read_filtered, read_ogb, read_ppi, read_pyg
-from plap.data.dataset_name import DatasetName
+from plap.data.benchmarks.readers import read_attacked, read_filtered, read_ogb, read_ppi, read_pyg
+from plap.data.dataset import DatasetName
 from plap.errors import InputError
 
 _PLANETOID = "https://github.com/kimiyoung/planetoid/raw/master/data"

@@ -1,20 +1,37 @@
-"""The last step of every loader of a user's own files: checked parts to a :class:`GraphData`."""
+"""The last step of every loader: raw columns to features, checked parts to a :class:`GraphData`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
+import polars as pl
 import scipy.sparse
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from plap.data.columns import (
+    CellError,
+    Column,
+    ColumnDrift,
+    ColumnPlan,
+    ColumnTransform,
+    DataDictionary,
+    Kind,
+    OnBad,
+    Role,
+    drift,
+    infer_columns,
+)
 from plap.data.dataset import GraphData, Provenance
+from plap.data.tables.options import TableOptions
+from plap.data.tables.table_file import Table
+from plap.errors import InputError
 from plap.graph import Graph, Symmetrize
 from plap.sparse import compact
-
-if TYPE_CHECKING:
-    from plap.data.tables.node_columns import NodeColumns
 
 
 def assemble(
@@ -113,3 +130,126 @@ def _pagerank(matrix: scipy.sparse.csr_array, inverse_degree: np.ndarray) -> np.
         if change < _TOLERANCE:
             break
     return rank
+
+
+_WHY = {
+    Role.ID: "what nodes are called",
+    Role.LABEL: "what is predicted",
+    Role.SPLIT: "which nodes are for training, validation and test",
+    Role.IGNORED: "as requested",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class NodeColumns:
+    """One row per node, one column per column of the table; the transform is None until it is fitted."""
+
+    frame: pl.DataFrame
+    """Every column of the table but the ids, the labels and, where there is one, the split."""
+    roles: dict[str, Role]
+    """Columns of the table with another use."""
+    options: TableOptions
+    table: Table
+    rows: NDArray[np.intp]
+    """The row of the table that each node has."""
+    plan: ColumnPlan | None = None
+    transform: ColumnTransform | None = None
+    notes: tuple[str, ...] = ()
+    """What happened to the cells on the way, one sentence each."""
+
+    def fitted(self, train: NDArray[np.bool_]) -> tuple[NodeColumns, NDArray[np.float32]]:
+        """The columns with a transform that was fitted on the nodes ``train``, and all nodes' features."""
+        options = self.options
+        try:
+            plan = infer_columns(
+                self.frame,
+                train,
+                categorical=options.categorical,
+                numeric=options.numeric,
+                text=options.text,
+                day_first=options.day_first,
+            )
+            transform = ColumnTransform.fit(self.frame, train, plan, on_bad=self._on_bad)
+            matrix, notes = transform.apply(self.frame, on_bad=self._on_bad)
+        except CellError as error:
+            self.fail(error)
+        looks = [column.name for column in plan.features if column.looks_like_codes]
+        said = [f"{self.table.path.name}, {note}." for note in map(str, notes)]
+        said += [
+            f"{self.table.path.name}: the column {name!r} holds few whole numbers and may be codes of a "
+            f"category; --categorical {name} reads it so."
+            for name in looks
+        ]
+        columns = replace(self, plan=plan, transform=transform, notes=tuple(said))
+        return columns, matrix
+
+    def applied(self, transform: ColumnTransform) -> tuple[NodeColumns, NDArray[np.float32]]:
+        """The columns with a transform that was fitted elsewhere, and all nodes' features."""
+        try:
+            matrix, notes = transform.apply(self.frame, on_bad=self._on_bad)
+        except CellError as error:
+            self.fail(error)
+        except InputError as error:
+            raise InputError(f"{self.table.path}: {error}") from None
+        said = tuple(f"{self.table.path.name}, {note}." for note in map(str, notes))
+        return replace(self, transform=transform, notes=said), matrix
+
+    @property
+    def _on_bad(self) -> OnBad:
+        return "missing" if self.options.drops else "error"
+
+    def drift(self) -> list[ColumnDrift]:
+        """How far each column is from the rows that the transform was fitted on."""
+        assert self.transform is not None
+        return drift(self.transform, self.frame)
+
+    def fail(self, error: CellError) -> NoReturn:
+        """Refuse a cell, naming its file and line."""
+        self.table.fail(int(self.rows[error.row]), error.column, error.problem)
+
+    @cached_property
+    def dictionary(self) -> DataDictionary | None:
+        """What each column became and why; None until that is decided."""
+        if self.plan is None or self.transform is None:
+            return None
+        others = [Column(name, Kind.UNREAD, role, _WHY[role]) for name, role in self.roles.items()]
+        plan = ColumnPlan((*self.plan.columns, *others), self.plan.rows)
+        return DataDictionary.of(plan, self.transform)
+
+    def take(self, nodes: NDArray[np.intp]) -> NodeColumns:
+        """The rows of some nodes."""
+        return replace(self, frame=self.frame[nodes], rows=self.rows[nodes])
+
+
+def encode_columns(data: GraphData, train: Tensor) -> GraphData:
+    """``data`` with the features that its raw columns become, scaled by the nodes ``train`` alone.
+
+    Data without raw columns, such as a benchmark, stays as it is. Where no column is left that could be a
+    feature, structural features take their place.
+
+    Parameters
+    ----------
+    data : GraphData
+    train : boolean Tensor [N]
+    """
+    if data.columns is None:
+        return data
+    columns, matrix = data.columns.fitted(train.numpy())
+    return _with_features(data, columns, matrix)
+
+
+def apply_columns(data: GraphData, transform: ColumnTransform) -> GraphData:
+    """``data`` with the features that its raw columns become by a transform that was fitted elsewhere."""
+    assert data.columns is not None
+    return _with_features(data, *data.columns.applied(transform))
+
+
+def _with_features(data: GraphData, columns: NodeColumns, matrix: NDArray[np.float32]) -> GraphData:
+    assert columns.transform is not None
+    if matrix.shape[1]:
+        x, names = compact(torch.from_numpy(matrix)), columns.transform.feature_names
+    else:
+        x, names = structural_features(data.graph), STRUCTURAL_NAMES
+        said = (*columns.notes, f"No column is a feature: {', '.join(names)} were computed from the edges.")
+        columns = replace(columns, notes=said)
+    return replace(data, x=x, feature_names=names, columns=columns)

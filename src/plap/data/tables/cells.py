@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plap.data.columns.reading.numbers import NumberReader, guess_format
+from plap.data.columns.numbers import NumberReader, guess_format
 from plap.data.tables.table_file import Table
 from plap.errors import InputError
 

@@ -18,8 +18,8 @@ from plap.data.dataset import FixedSplits, GraphData, Provenance
 from plap.data.labels import Names, encode_labels
 from plap.data.sampling import generator
 from plap.data.splits import Split
-from plap.data.tables.loading import has_edges, load_folder, only_table
-from plap.data.tables.node_columns import NodeColumns, encode_columns
+from plap.data.tables.assembly import NodeColumns, encode_columns
+from plap.data.tables.loading import graph_folders, load_folder, only_table
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import Table, find_column, open_table
 from plap.errors import InputError
@@ -31,12 +31,6 @@ PathLike = str | os.PathLike[str]
 SETS = ("train", "val", "test")
 _NOTES = 5
 _VAL_SHARE = _TEST_SHARE = 0.2
-
-
-def is_collection(path: PathLike) -> bool:
-    """Whether a folder holds no graph itself, but folders that do."""
-    folder = Path(path)
-    return not has_edges(folder) and bool(_graph_folders(folder))
 
 
 def load_collection(path: PathLike, options: TableOptions | None = None) -> GraphData:
@@ -68,7 +62,7 @@ def load_collection(path: PathLike, options: TableOptions | None = None) -> Grap
     (('a', 'b', 'c', 'x'), [0, 0, 1, 1, 2, 2], ('a/1', 'a/2', 'b/1'))
     """
     folder = Path(path)
-    folders = _graph_folders(folder)
+    folders = graph_folders(folder)
     if not folders:
         raise InputError(f"{folder}: there is no folder with a graph in it")
     options = options or TableOptions()
@@ -115,15 +109,6 @@ def split_graphs(data: GraphData, seed: int = 0) -> Split:
     chosen = order[val + test :], order[:val], order[val : val + test]
     train, val_mask, test_mask = (torch.isin(data.graph_of_node, each) & known for each in chosen)
     return Split("graphs", train, val_mask, test_mask, seed=seed)
-
-
-def _graph_folders(folder: Path) -> list[Path]:
-    try:
-        inside = sorted(entry for entry in folder.iterdir() if entry.is_dir())
-    except OSError as error:
-        raise InputError(f"{folder} cannot be read ({error.strerror})") from None
-    seen = (entry for entry in inside if not entry.name.startswith("."))
-    return [entry for entry in seen if has_edges(entry)]
 
 
 def _check_features(first: Path, mine: GraphData, other: Path, others: GraphData) -> None:

@@ -12,13 +12,10 @@ import polars as pl
 import torch
 
 from plap.data.columns import SplitColumns
-from plap.data.dataset import FixedSplits, GraphData
-from plap.data.relations import Relations
+from plap.data.dataset import FixedSplits, GraphData, Relations
 from plap.data.splits import hold_out
-from plap.data.tables.assembly import assemble
-from plap.data.tables.edges import Edges, read_edges
-from plap.data.tables.node_columns import encode_columns
-from plap.data.tables.nodes import read_nodes
+from plap.data.tables.assembly import assemble, encode_columns
+from plap.data.tables.node_and_edge_tables import Edges, read_edges, read_nodes
 from plap.data.tables.options import TableOptions
 from plap.data.tables.table_file import SUFFIXES, Table, open_table
 from plap.errors import InputError
@@ -156,6 +153,22 @@ def relation_tables(folder: Path) -> dict[str, Table]:
 def has_edges(folder: Path) -> bool:
     """Whether a folder holds a graph itself: a table of edges, or several, one per relation."""
     return only_table(folder, "edges") is not None or bool(relation_tables(folder))
+
+
+def is_collection(path: PathLike) -> bool:
+    """Whether a folder holds no graph itself, but folders that do."""
+    folder = Path(path)
+    return not has_edges(folder) and bool(graph_folders(folder))
+
+
+def graph_folders(folder: Path) -> list[Path]:
+    """The folders inside a folder that hold a graph, by name."""
+    try:
+        inside = sorted(entry for entry in folder.iterdir() if entry.is_dir())
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read ({error.strerror})") from None
+    seen = (entry for entry in inside if not entry.name.startswith("."))
+    return [entry for entry in seen if has_edges(entry)]
 
 
 def joined(parts: dict[str, Edges]) -> Edges:

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from plap.data.labels import rarer_class
 from plap.data.metrics import METRICS, Metric
 from plap.data.tasks.task import ClassNames, ClassWeight, Task
-from plap.data.weighted_metrics import rarer_class
 from plap.errors import InputError
 
 _IMBALANCED = 0.8

@@ -1,16 +1,168 @@
-"""Everything that ``plap fit`` leaves in its output folder."""
+"""Everything that ``plap fit`` leaves in its output folder: predictions, model, scores and page."""
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import numpy as np
+import polars
+import torch
+from numpy.typing import NDArray
+from polars.exceptions import PolarsError
+
+from plap.data.tasks import Multiclass, Regression, Task
+from plap.errors import InputError
 from plap.fitting.artifacts.folder import Content, read_files, replace_folder
-from plap.fitting.artifacts.predictions import Predictions
 from plap.fitting.artifacts.saved_model import SavedModel, plain
+
+ROLES = ("train", "val", "test", "unlabelled")
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Probabilities of every node, beside what was known of it.
+
+    Examples
+    --------
+    >>> from plap.data.tasks import Multiclass
+    >>> task = Multiclass(("cat", "dog"))
+    >>> table = Predictions([10, 20], task, np.array([[0.9, 0.1], [0.3, 0.7]]), ["train", "test"])
+    >>> table.predicted
+    ['cat', 'dog']
+    """
+
+    node_ids: Sequence[Any]
+    task: Task
+    probabilities: NDArray[np.floating[Any]]
+    """[N, classes]; rows sum to 1 where each node has one class. For numbers, the predictions [N, 1]."""
+    roles: Sequence[str]
+    """"train", "val", "test" or "unlabelled", one per node."""
+    known: NDArray[np.integer[Any]] | NDArray[np.floating[Any]] | None = None
+    """Labels as the task has them: class numbers [N], −1 where unknown; 0 and 1 [N, classes], NaN where
+    unknown; or numbers [N], NaN where unknown."""
+    new: NDArray[np.bool_] | None = None
+    """Which nodes the model was not fitted on, where that is known."""
+
+    def __post_init__(self) -> None:
+        shape = (len(self.node_ids), self.task.num_outputs)
+        if self.probabilities.shape != shape:
+            raise InputError(
+                f"probabilities must have shape {list(shape)}, not {list(self.probabilities.shape)}"
+            )
+        if len(self.roles) != shape[0]:
+            raise InputError(f"there are {len(self.roles)} roles for {shape[0]} nodes")
+        if not np.isfinite(self.probabilities).all():
+            raise InputError("probabilities must be finite")
+        if strange := set(self.roles) - set(ROLES):
+            raise InputError(f"role {sorted(strange)[0]!r} is none of {', '.join(ROLES)}")
+
+    @property
+    def predicted(self) -> list[str | None]:
+        """The likeliest class of every node, or all its labels."""
+        return self.task.words(self.task.decode(torch.from_numpy(self.probabilities)))
+
+    @property
+    def truth(self) -> list[str | None]:
+        """The known labels, None where there is none."""
+        if self.known is None:
+            return [None] * len(self.node_ids)
+        return self.task.words(torch.from_numpy(self.known))
+
+    def frame(self) -> polars.DataFrame:
+        """The table that ``predictions.csv`` and ``predictions.parquet`` hold.
+
+        ``node``, ``role``, ``known`` and ``predicted``; for classes the probability of the predicted one and
+        of each, and the prediction set if there are such; for numbers the ends of the interval.
+        """
+        task, said = self.task, torch.from_numpy(self.probabilities)
+        if isinstance(task, Regression):
+            return self._numbers(task, said)
+        columns: dict[str, Any] = {
+            "node": list(self.node_ids),
+            "role": list(self.roles),
+            "known": polars.Series(self.truth, dtype=polars.String),
+            "predicted": self.predicted,
+        }
+        if isinstance(task, Multiclass):
+            chosen = task.decode(said).numpy()
+            columns["probability"] = (
+                np.take_along_axis(self.probabilities, chosen[:, None], 1)[:, 0] if task.num_outputs else 0.0
+            )
+            sets = task.sets(said)
+            if sets is not None:
+                columns["set"] = _set_words(task, sets)
+        for k, name in enumerate(self.task.class_names):
+            columns[f"probability_{name}"] = np.ascontiguousarray(self.probabilities[:, k])
+        if self.new is not None:
+            columns["new"] = self.new
+        return polars.DataFrame(columns)
+
+    def _numbers(self, task: Regression, said: torch.Tensor) -> polars.DataFrame:
+        known = np.full(len(self.node_ids), np.nan) if self.known is None else self.known
+        columns: dict[str, Any] = {
+            "node": list(self.node_ids),
+            "role": list(self.roles),
+            "known": polars.Series(known).cast(polars.Float64).fill_nan(None),
+            "predicted": task.decode(said).double().numpy(),
+        }
+        ends = task.intervals(said)
+        if ends is not None:
+            columns["lower"], columns["upper"] = (end.double().numpy() for end in ends)
+        return polars.DataFrame(columns)
+
+    def only_new(self) -> Predictions:
+        """The rows of nodes that the model was not fitted on."""
+        if self.new is None:
+            raise InputError("which nodes are new is not known, because the fit's own predictions are gone")
+        rows = np.flatnonzero(self.new).tolist()
+        return replace(
+            self,
+            node_ids=[self.node_ids[row] for row in rows],
+            probabilities=self.probabilities[rows],
+            roles=[self.roles[row] for row in rows],
+            known=None if self.known is None else self.known[rows],
+            new=self.new[rows],
+        )
+
+    def write_csv(self, stream: IO[bytes]) -> None:
+        """Write the table as CSV, probabilities to six decimals."""
+        with _os_errors():
+            self.frame().write_csv(stream, float_precision=6)
+
+    def write_parquet(self, stream: IO[bytes]) -> None:
+        """Write the table as Parquet."""
+        with _os_errors():
+            self.frame().write_parquet(stream)
+
+
+def _set_words(task: Multiclass, sets: torch.Tensor) -> list[str]:
+    """The classes of each set, written as several labels are."""
+    patterns, which = sets.unique(dim=0, return_inverse=True)
+    names = [str(name) for name in task.class_names]
+    words = [
+        "; ".join(name for name, there in zip(names, row, strict=True) if there) for row in patterns.tolist()
+    ]
+    return [words[k] for k in which.tolist()]
+
+
+@contextlib.contextmanager
+def _os_errors() -> Iterator[None]:
+    """Give back the error number that Polars hides in its text, so that a full disk is known as such."""
+    try:
+        yield
+    except (OSError, PolarsError) as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+
 
 _PAGE = 2_000_000
 """Bytes of a page of results, generously."""

@@ -6,9 +6,13 @@ and ``draw(table)`` makes the picture from that table alone.
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 from plap.checks import did_you_mean
 from plap.errors import InputError
 from plap.reporting.figures.figure import FigureOptions, PaperFigure
+from plap.reporting.picture import check_folder, encode, write_files
 
 FIGURES: dict[str, PaperFigure] = {
     figure.name: figure
@@ -24,7 +28,7 @@ FIGURES: dict[str, PaperFigure] = {
     )
 }
 
-__all__ = ["FIGURES", "FigureOptions", "PaperFigure", "find_figure"]
+__all__ = ["FIGURES", "FigureOptions", "PaperFigure", "find_figure", "write_figure"]
 
 
 def find_figure(name: str) -> PaperFigure:
@@ -39,3 +43,28 @@ def find_figure(name: str) -> PaperFigure:
     if name in FIGURES:
         return FIGURES[name]
     raise InputError(f"there is no figure named {name!r}: {did_you_mean(name, FIGURES)}")
+
+
+def write_figure(name: str, folder: Path | str, **options: Any) -> list[Path]:
+    """Compute a picture and write NAME.png, NAME.svg, and NAME.csv with the numbers that were drawn.
+
+    Parameters
+    ----------
+    name : str
+        A key of :data:`plap.reporting.figures.FIGURES`.
+    folder : path
+        Created if it does not exist.
+    **options :
+        Fields of :class:`plap.reporting.figures.FigureOptions`: datasets, seeds, epochs, quick, root.
+    """
+    figure = find_figure(name)
+    chosen = FigureOptions(**options)
+    check_folder(Path(folder))
+    data = figure.compute(chosen)
+    picture = figure.draw(data)
+    files = {
+        f"{name}.png": encode(picture, "png"),
+        f"{name}.svg": encode(picture, "svg"),
+        f"{name}.csv": data.write_csv(float_precision=6).encode(),
+    }
+    return write_files(Path(folder), files)

@@ -8,10 +8,8 @@ import numpy as np
 import polars as pl
 import torch
 
-from plap.insight.embeddings import node_embeddings, tsne
-from plap.insight.members import members_of
-from plap.reporting.figures.figure import FigureOptions
-from plap.reporting.figures.setting import P_VALUES, best_runs, open_case, pgnn_configs
+from plap.insight.members import members_of, node_embeddings, tsne
+from plap.reporting.figures.figure import P_VALUES, FigureOptions, best_runs, open_case, pgnn_configs
 from plap.reporting.palette import CATEGORIES, CATEGORY_MARKERS
 from plap.reporting.picture import panels, plain
 from plap.training import RunConfig, accuracy

@@ -11,10 +11,17 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from torch import Tensor
 
-from plap.insight.members import members_of
-from plap.insight.weights import learned_weights, uniform_entropy, weight_entropy
-from plap.reporting.figures.figure import FigureOptions
-from plap.reporting.figures.setting import ALL, P_VALUES, Case, best_runs, gat_config, open_case, pgnn_configs
+from plap.insight.members import learned_weights, members_of, uniform_entropy, weight_entropy
+from plap.reporting.figures.figure import (
+    ALL,
+    P_VALUES,
+    Case,
+    FigureOptions,
+    best_runs,
+    gat_config,
+    open_case,
+    pgnn_configs,
+)
 from plap.reporting.palette import BLACK, BLUE, GREY, VERMILION
 from plap.reporting.picture import panels, plain, tidy
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plap.insight.trust_comparison import SCORES, compare_trust
-from plap.reporting.figures.figure import FigureOptions
-from plap.reporting.figures.setting import HOMOPHILIC, gat_config, open_case
+from plap.reporting.figures.figure import HOMOPHILIC, FigureOptions, gat_config, open_case
 from plap.reporting.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
 from plap.reporting.picture import panels, plain, tidy
 from plap.training import RunConfig

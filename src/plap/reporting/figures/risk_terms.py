@@ -10,8 +10,7 @@ import torch
 
 from plap.graph import Graph
 from plap.insight.risk_bound import risk_bound
-from plap.reporting.figures.figure import FigureOptions
-from plap.reporting.figures.setting import P_VALUES
+from plap.reporting.figures.figure import P_VALUES, FigureOptions
 from plap.reporting.palette import BLACK, GREEN, ORANGE, SKY, VERMILION
 from plap.reporting.picture import panels, tidy
 

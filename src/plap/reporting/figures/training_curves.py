@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from torch import Tensor
 
-from plap.reporting.figures.figure import FigureOptions
-from plap.reporting.figures.setting import ALL, Case, best_runs, open_case, pgnn_configs
+from plap.reporting.figures.figure import ALL, Case, FigureOptions, best_runs, open_case, pgnn_configs
 from plap.reporting.palette import BLUE, VERMILION
 from plap.reporting.picture import panels, plain
 from plap.training import train_runs

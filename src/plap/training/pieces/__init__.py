@@ -1,16 +1,16 @@
 """Training in pieces: parts of a graph, or graphs of a collection, on one process or on many."""
 
-from plap.training.devices import choose_device
-from plap.training.pieces.checkpoints import Checkpoint
-from plap.training.pieces.cutting import Piece, Pieces
-from plap.training.pieces.distributed import (
+from plap.training.devices import (
     Ranks,
+    choose_device,
     join_ranks,
     restart_count,
     run_id,
     world_size,
 )
-from plap.training.pieces.evaluation import EvaluateOn, check_place_of_evaluation
+from plap.training.pieces.checkpoints import Checkpoint
+from plap.training.pieces.cutting import Piece, Pieces
+from plap.training.pieces.model_on_pieces import EvaluateOn, check_place_of_evaluation
 from plap.training.pieces.trainer import train_in_pieces
 
 __all__ = [

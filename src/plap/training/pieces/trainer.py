@@ -12,15 +12,13 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.models import find_model
 from plap.training.config import RunConfig
-from plap.training.devices import choose_device
+from plap.training.devices import Ranks, choose_device
 from plap.training.loop import ProgressCallback
 from plap.training.modules import build_module, check_trainable
 from plap.training.pieces import checkpoints
 from plap.training.pieces.checkpoints import Checkpoint, Snapshot, StateDict
 from plap.training.pieces.cutting import Pieces
-from plap.training.pieces.distributed import Ranks
-from plap.training.pieces.evaluation import EvaluateOn, Evaluation
-from plap.training.pieces.steps import Stepper
+from plap.training.pieces.model_on_pieces import EvaluateOn, Evaluation, Stepper
 from plap.training.results import History, Progress, RunResult
 from plap.training.stopping import EarlyStopping, Interrupts
 
@@ -53,7 +51,7 @@ def train_in_pieces(
     ranks : Ranks, optional
         From :func:`join_ranks`; every process calls this function with equal arguments.
     evaluation : {"auto", "halos", "whole"}
-        See :class:`plap.training.pieces.evaluation.Evaluation`.
+        See :class:`plap.training.pieces.model_on_pieces.Evaluation`.
     checkpoint : Checkpoint, optional
     progress : function of a Progress, optional
         Called after every epoch, on every rank.
