@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from functools import cache
 
 import numpy as np
 import torch
@@ -22,6 +23,8 @@ _GRAIN = 10_000
 _CACHE = 32 * 1024
 """Bytes of neighbours' rows that a batch may touch: its second pass finds them in the nearest cache."""
 
+_layout = cache(layout)  # not of symbolic sizes, which have no hash
+
 
 class Launcher:
     """Runs compiled loops on PyTorch's threads; see :class:`plap.kernels.row_passes.Launcher`."""
@@ -33,7 +36,7 @@ class Launcher:
         mu: Tensor, omega: float, eps: float, rule: Rule,
     ) -> None:  # fmt: skip
         runs, nodes, channels = x.shape
-        blocks, lanes = layout(channels)
+        blocks, lanes = _layout(channels)
         entries = indices.shape[0]
         self._power = rule.penalty == POWER
         c = parameter.detach().numpy() if self._power else rule.c

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 BLOCK = 8
 """Channels of a row come in multiples of this."""
 
 
-@cache
 def layout(channels: int) -> tuple[int, int]:
     """Number of blocks and lanes per block of a row: the padding and the number of blocks are what costs.
 
