@@ -17,7 +17,7 @@ from plap.models import find_model, model_names
 PACKAGE = Path(plap.__file__).parent
 LAYERS = (
     ("errors",),
-    ("checks", "memory", "sparse", "split_masks", "atomic_file"),
+    ("checks", "memory", "memo", "sparse", "split_masks", "atomic_file"),
     ("graph",),
     ("edge_lengths",),
     ("penalties",),

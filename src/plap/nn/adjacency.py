@@ -9,7 +9,8 @@ from torch import Tensor
 from torch.nn import Linear
 
 from plap.graph import Graph
-from plap.nn.graph_argument import GraphArgument, GraphLike, Memo
+from plap.memo import Memo
+from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import Features, sparse_product
 from plap.sparse import tensor_from_scipy
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch_geometric.nn import GATConv
 
-from plap.nn.graph_argument import Memo
+from plap.memo import Memo
 from plap.sparse import csr_tensor
 
 

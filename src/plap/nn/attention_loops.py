@@ -15,14 +15,25 @@ from numba import carray
 from plap.kernels.fused import threads
 from plap.kernels.fused.jit import (
     Codegen,
-    c_function,
+    array_at,
     compiled,
     instruction,
     next_ticket,
-    pointer,
     source_stamp,
+    task_loop,
 )
-from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
+from plap.kernels.fused.lanes import (
+    add,
+    add_scaled,
+    dot,
+    load,
+    prefetch,
+    scale,
+    splat,
+    store,
+    subtract,
+    times,
+)
 from plap.kernels.fused.layout import BLOCK
 
 __all__ = ["BLOCK", "SLOPE", "launch"]
@@ -85,29 +96,13 @@ def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
                 _pair(call, run, first, end, real)
             task = next_ticket(call)
 
-    code = c_function(attend)
-    return code.ctypes, code.address
-
-
-@compiled
-def _indices(address: Any, size: Any) -> Any:
-    return carray(pointer(np.uint64(address)), (size,), np.int64)
+    return task_loop(attend)
 
 
 @compiled
 def _array(address: Any, run: Any, size: Any, real: Any) -> Any:
     """The ``size`` numbers of a run."""
-    return carray(pointer(np.uint64(address)), ((run + 1) * size,), real)[run * size :]
-
-
-@instruction
-def _times(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
-    """a · b, lane by lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(args[0], args[1])
-
-    return a(a, b), codegen
+    return array_at(address, (run + 1) * size, real)[run * size :]
 
 
 @instruction
@@ -148,7 +143,7 @@ def _score(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     Arrays: indptr, indices, scores; coefficients.
     """
     N, E, H = call[2], call[3], call[4]
-    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
     scores, alpha = _array(call[9], run, N * 2 * H, real), _array(call[10], run, E * H, real)
     slope, wide = real(SLOPE), H - H % BLOCK
     for row in range(first, end):
@@ -227,7 +222,7 @@ def _sum(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     Arrays: indptr, indices, coefficients, mask (or 0), features; sum.
     """
     N, E, H, C = call[2], call[3], call[4], call[5]
-    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
     alpha, mask = _array(call[9], run, E * H, real), _array(call[10], run, E * H, real)
     x, out = _array(call[11], run, N * H * C, real), _array(call[12], run, N * H * C, real)
     masked, wide = call[10] != 0, H - H % BLOCK
@@ -240,7 +235,7 @@ def _sum(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
             lanes = _over(splat(real(1), (0,)), lanes)
             for entry in range(start, stop):
                 place = np.uint64(entry * H + h)
-                store(alpha, place, _times(lanes, load(alpha, place, (0,))))
+                store(alpha, place, times(lanes, load(alpha, place, (0,))))
         for h in range(wide, H):
             total = real(0)
             for entry in range(start, stop):
@@ -259,7 +254,7 @@ def _to_targets(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     sources need, [E, 2 H]: the coefficients after dropout, then the gradients; sums [N, 2 H].
     """
     N, E, H, C = call[2], call[3], call[4], call[5]
-    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
     scores, alpha = _array(call[9], run, N * 2 * H, real), _array(call[10], run, E * H, real)
     mask = _array(call[11], run, E * H, real)
     x, grad = _array(call[12], run, N * H * C, real), _array(call[13], run, N * H * C, real)
@@ -282,14 +277,14 @@ def _to_targets(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
                 kept, d = load(alpha, np.uint64(entry * H + h), (0,)), load(slopes, place, (0,))
                 if masked:
                     factor = load(mask, np.uint64(entry * H + h), (0,))
-                    kept = _times(kept, factor)
-                    store(slopes, place, _times(d, factor))
+                    kept = times(kept, factor)
+                    store(slopes, place, times(d, factor))
                 store(slopes, np.uint64(entry * 2 * H + h), kept)
-                mean = add(mean, _times(kept, d))
+                mean = add(mean, times(kept, d))
             own = load(scores, np.uint64(row * 2 * H + H + h), (0,))
             for entry in range(start, stop):
                 place = np.uint64(entry * 2 * H + H + h)
-                d = _times(
+                d = times(
                     load(alpha, np.uint64(entry * H + h), (0,)), subtract(load(slopes, place, (0,)), mean)
                 )
                 z = add(load(scores, np.uint64(indices[entry] * 2 * H + h), (0,)), own)
@@ -325,7 +320,11 @@ def _to_sources(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     features and of the scores [N, 2 H].
     """
     N, E, H, C = call[2], call[3], call[4], call[5]
-    indptr, indices, reverse = _indices(call[7], N + 1), _indices(call[8], E), _indices(call[9], E)
+    indptr, indices, reverse = (
+        array_at(call[7], N + 1, np.int64),
+        array_at(call[8], E, np.int64),
+        array_at(call[9], E, np.int64),
+    )
     grad, slopes = _array(call[10], run, N * H * C, real), _array(call[11], run, E * 2 * H, real)
     of_x, of_scores = _array(call[12], run, N * H * C, real), _array(call[13], run, N * 2 * H, real)
     wide = H - H % BLOCK
@@ -355,7 +354,7 @@ def _add(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     Arrays: indptr, indices, coefficients [E], features; sum.
     """
     N, E, C = call[2], call[3], call[5]
-    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
     weights = _array(call[9], run, E, real)
     x, out = _array(call[10], run, N * C, real), _array(call[11], run, N * C, real)
     for row in range(first, end):
@@ -373,7 +372,7 @@ def _pair(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     Arrays: indptr, indices, rows of the receivers, rows of the sources; products [E].
     """
     N, E, C = call[2], call[3], call[5]
-    indptr, indices = _indices(call[7], N + 1), _indices(call[8], E)
+    indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
     left, right = _array(call[9], run, N * C, real), _array(call[10], run, N * C, real)
     out = _array(call[11], run, E, real)
     for row in range(first, end):

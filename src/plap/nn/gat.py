@@ -7,8 +7,9 @@ from torch import Tensor
 from torch.nn.functional import elu
 
 from plap.graph import Graph
+from plap.memo import Memo
 from plap.nn.adjacency import start_as_pyg, times
-from plap.nn.graph_argument import GraphArgument, GraphLike, Memo
+from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import FeatureLinear, Features, dropout, dropped_product
 
 _EDGES: Memo[Tensor] = Memo()

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plap.checks import check_number
 from plap.errors import InputError
-from plap.nn.graph_argument import Memo
+from plap.memo import Memo
 from plap.sparse import csr_tensor, scipy_from_tensor, tensor_from_scipy
 
 Features = Tensor | Any

@@ -14,15 +14,13 @@ from numba import carray
 
 from plap.kernels.fused import threads
 from plap.kernels.fused.jit import (
-    Codegen,
-    c_function,
+    array_at,
     compiled,
-    instruction,
     next_ticket,
-    pointer,
     source_stamp,
+    task_loop,
 )
-from plap.kernels.fused.lanes import add, load, splat, store, subtract
+from plap.kernels.fused.lanes import add, load, splat, store, subtract, times
 from plap.kernels.fused.layout import BLOCK
 
 __all__ = ["BLOCK", "launch"]
@@ -61,23 +59,7 @@ def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
                 _slopes(call, first, end, real)
             first = next_ticket(call) * _AT_A_TIME
 
-    code = c_function(cell)
-    return code.ctypes, code.address
-
-
-@instruction
-def _times(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
-    """a · b, lane by lane."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(args[0], args[1], flags=("contract", "reassoc", "nsz"))
-
-    return a(a, b), codegen
-
-
-@compiled
-def _array(address: Any, size: Any, real: Any) -> Any:
-    return carray(pointer(np.uint64(address)), (size,), real)
+    return task_loop(cell)
 
 
 @compiled
@@ -88,18 +70,18 @@ def _state(call: Any, first: Any, end: Any, real: Any) -> None:
     """
     U, begun = call[2], call[4] != 0
     stride = 4 * U if begun else 3 * U
-    gates = _array(call[3], call[1] * stride, real)
-    before, after = _array(call[4], call[1] * U, real), _array(call[5], call[1] * U, real)
-    twice = _array(call[6], call[1] * U, real)
+    gates = array_at(call[3], call[1] * stride, real)
+    before, after = array_at(call[4], call[1] * U, real), array_at(call[5], call[1] * U, real)
+    twice = array_at(call[6], call[1] * U, real)
     one = splat(real(1), (0,))
     for row in range(first, end):
         for k in range(0, U, BLOCK):
             at, own = row * stride + k, np.uint64(row * U + k)
             g = load(gates, np.uint64(at + U), (0,))
-            state = _times(load(gates, np.uint64(at), (0,)), subtract(add(g, g), one))
+            state = times(load(gates, np.uint64(at), (0,)), subtract(add(g, g), one))
             if begun:
                 f = load(gates, np.uint64(at + 3 * U), (0,))
-                state = add(state, _times(f, load(before, own, (0,))))
+                state = add(state, times(f, load(before, own, (0,))))
             store(after, own, state)
             store(twice, own, add(state, state))
 
@@ -112,21 +94,21 @@ def _output(call: Any, first: Any, end: Any, real: Any) -> None:
     """
     U = call[2]
     stride = 4 * U if call[4] != 0 else 3 * U
-    gates = _array(call[3], call[1] * stride, real)
-    half, output = _array(call[5], call[1] * U, real), _array(call[6], call[1] * U, real)
+    gates = array_at(call[3], call[1] * stride, real)
+    half, output = array_at(call[5], call[1] * U, real), array_at(call[6], call[1] * U, real)
     one = splat(real(1), (0,))
     for row in range(first, end):
         for k in range(0, U, BLOCK):
             own = np.uint64(row * U + k)
             s = load(half, own, (0,))
             o = load(gates, np.uint64(row * stride + 2 * U + k), (0,))
-            store(output, own, _times(o, subtract(add(s, s), one)))
+            store(output, own, times(o, subtract(add(s, s), one)))
 
 
 @compiled
 def _through(slope: Any, gate: Any, one: Any) -> Any:
     """The gradient in front of a sigmoid."""
-    return _times(slope, _times(gate, subtract(one, gate)))
+    return times(slope, times(gate, subtract(one, gate)))
 
 
 @compiled
@@ -138,10 +120,10 @@ def _slopes(call: Any, first: Any, end: Any, real: Any) -> None:
     """
     U, begun, has_output, goes_on = call[2], call[4] != 0, call[6] != 0, call[7] != 0
     stride = 4 * U if begun else 3 * U
-    gates, of_gates = _array(call[3], call[1] * stride, real), _array(call[8], call[1] * stride, real)
-    before, half = _array(call[4], call[1] * U, real), _array(call[5], call[1] * U, real)
-    of_output, of_after = _array(call[6], call[1] * U, real), _array(call[7], call[1] * U, real)
-    of_before = _array(call[9], call[1] * U, real)
+    gates, of_gates = array_at(call[3], call[1] * stride, real), array_at(call[8], call[1] * stride, real)
+    before, half = array_at(call[4], call[1] * U, real), array_at(call[5], call[1] * U, real)
+    of_output, of_after = array_at(call[6], call[1] * U, real), array_at(call[7], call[1] * U, real)
+    of_before = array_at(call[9], call[1] * U, real)
     one, zero = splat(real(1), (0,)), splat(real(0), (0,))
     for row in range(first, end):
         for k in range(0, U, BLOCK):
@@ -150,13 +132,13 @@ def _slopes(call: Any, first: Any, end: Any, real: Any) -> None:
             o, s = load(gates, np.uint64(at + 2 * U), (0,)), load(half, own, (0,))
             t = subtract(add(s, s), one)
             h = load(of_output, own, (0,)) if has_output else zero
-            c = _times(_times(h, o), subtract(one, _times(t, t)))
+            c = times(times(h, o), subtract(one, times(t, t)))
             if goes_on:
                 c = add(c, load(of_after, own, (0,)))
-            store(of_gates, np.uint64(at), _through(_times(c, subtract(add(g, g), one)), i, one))
-            store(of_gates, np.uint64(at + U), _through(_times(add(c, c), i), g, one))
-            store(of_gates, np.uint64(at + 2 * U), _through(_times(h, t), o, one))
+            store(of_gates, np.uint64(at), _through(times(c, subtract(add(g, g), one)), i, one))
+            store(of_gates, np.uint64(at + U), _through(times(add(c, c), i), g, one))
+            store(of_gates, np.uint64(at + 2 * U), _through(times(h, t), o, one))
             if begun:
                 f = load(gates, np.uint64(at + 3 * U), (0,))
-                store(of_gates, np.uint64(at + 3 * U), _through(_times(c, load(before, own, (0,))), f, one))
-                store(of_before, own, _times(c, f))
+                store(of_gates, np.uint64(at + 3 * U), _through(times(c, load(before, own, (0,))), f, one))
+                store(of_before, own, times(c, f))

@@ -13,6 +13,7 @@ from torch.nn import Linear
 from torch.nn.functional import dropout, relu
 
 from plap.graph import Graph
+from plap.memo import Memo
 from plap.nn.adjacency import (
     OnAdjacency,
     adjacency_tensor,
@@ -20,7 +21,7 @@ from plap.nn.adjacency import (
     graph_convolution,
     start_as_pyg,
 )
-from plap.nn.graph_argument import GraphArgument, GraphLike, Memo
+from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import FeatureLinear, Features, sparse_product
 from plap.penalties import MCP
 from plap.propagation import propagate

@@ -10,7 +10,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import leaky_relu, pad
 
 from plap.graph import Graph
-from plap.nn.graph_argument import Memo
+from plap.kernels.fused.threads import compiled_for
+from plap.memo import Memo
 
 _SLOPE = 0.2
 """Of GAT's leaky ReLU where its argument is negative."""
@@ -140,11 +141,6 @@ def weighted_sums(neighbours: Neighbours, x: Tensor, weights: Tensor) -> Tensor:
     padded = pad(x, (0, missing)) if missing else x.contiguous()
     result: Tensor = _WeightedSums.apply(neighbours, padded, weights.contiguous())  # type: ignore[no-untyped-call]
     return result[..., :channels] if missing else result
-
-
-def compiled_for(device: torch.device) -> bool:
-    """Whether tensors of this device are worked on by compiled loops."""
-    return device.type == "cpu"
 
 
 class _Attention(torch.autograd.Function):

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from plap.kernels.fused.threads import compiled_for
+
 
 class Weights(NamedTuple):
     """Of the two directions of R LSTMs: first all that read forwards, then all that read backwards."""
@@ -81,11 +83,6 @@ def cell(gates: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor]:
     if state is not None:
         after = torch.addcmul(after, f[0], state)
     return o * after.tanh(), after
-
-
-def compiled_for(device: torch.device) -> bool:
-    """Whether tensors of this device are worked on by compiled loops."""
-    return device.type == "cpu"
 
 
 class _Cell(torch.autograd.Function):

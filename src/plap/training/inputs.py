@@ -14,13 +14,14 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
+from plap.kernels.fused.threads import compiled_for
 from plap.nn.baselines import normalized_adjacency
 from plap.sparse import csr_tensor, scipy_from_tensor
 from plap.training import portable
 from plap.training.config import RunConfig
 from plap.training.devices import wide
 from plap.training.dropped_features import dropped_dense_product, dropped_sparse_product, order_of_transpose
-from plap.training.native import SparseMatrix, compiled_for, dropout_masks, stacked_product
+from plap.training.native import SparseMatrix, dropout_masks, stacked_product
 
 
 @dataclass(frozen=True, eq=False)

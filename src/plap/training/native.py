@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from plap.kernels.fused.threads import compiled_for
 from plap.training import portable
 
 
@@ -74,11 +75,6 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
         return None, _multiply(ctx.matrix.transposed, grad)
-
-
-def compiled_for(device: torch.device) -> bool:
-    """Whether tensors of this device are worked on by compiled loops."""
-    return device.type == "cpu"
 
 
 def _multiply(matrix: SparseMatrix, dense: Tensor) -> Tensor:

@@ -7,7 +7,6 @@ the rest are sizes and addresses.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from numba import carray
 from numba.extending import register_jitable
 
 from plap.kernels.fused import threads
-from plap.kernels.fused.jit import c_function, compiled, next_ticket, pointer, source_stamp
+from plap.kernels.fused.jit import array_at, compiled, next_ticket, source_stamp, task_loop
 from plap.kernels.fused.lanes import add_scaled, load, splat, store
 from plap.kernels.fused.layout import BLOCK
 from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
@@ -36,12 +35,6 @@ _GRAIN = 100_000
 """Multiplications that are worth a thread of their own."""
 
 Loop = tuple[threads.TaskLoop, int]
-
-
-def _task_loop(function: Callable[[Any], None]) -> Loop:
-    """A task loop as a C function that releases the GIL, and its address."""
-    code = c_function(function)
-    return code.ctypes, code.address
 
 
 def launch(loop: Loop, work: int, *arguments: int) -> None:
@@ -70,12 +63,6 @@ def _arguments(address: Any, count: Any) -> Any:
 def _next_task(call: Any) -> Any:
     """The number of the next task for this thread."""
     return next_ticket(call)
-
-
-@compiled
-def _array(address: Any, size: Any, dtype: Any) -> Any:
-    """``size`` numbers from ``address`` on."""
-    return carray(pointer(np.uint64(address)), (size,), dtype)
 
 
 @compiled
@@ -110,15 +97,15 @@ def product_loop(double: bool) -> Loop:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
         call = _arguments(address, 12)
         runs, rows, columns, C, pieces, entries = call[1], call[2], call[3], call[4], call[5], call[6]
-        indptr = _array(call[7], rows + 1, np.int64)
-        indices = _array(call[8], entries, np.int64)
-        values = _array(call[9], entries, real)
+        indptr = array_at(call[7], rows + 1, np.int64)
+        indices = array_at(call[8], entries, np.int64)
+        values = array_at(call[9], entries, real)
         task = _next_task(call)
         while task < runs * pieces:
             run, piece = task // pieces, task % pieces
             first, end = rows * piece // pieces, rows * (piece + 1) // pieces
-            dense = _array(call[10] + run * columns * C * values.itemsize, columns * C, real)
-            out = _array(call[11] + run * rows * C * values.itemsize, rows * C, real)
+            dense = array_at(call[10] + run * columns * C * values.itemsize, columns * C, real)
+            out = array_at(call[11] + run * rows * C * values.itemsize, rows * C, real)
             wide = C // (2 * BLOCK)
             for block in range(wide):
                 _rows(first, end, indptr, indices, values, dense, out, C, 2 * BLOCK * block, real(0), (0, 0))
@@ -126,7 +113,7 @@ def product_loop(double: bool) -> Loop:
                 _rows(first, end, indptr, indices, values, dense, out, C, 2 * BLOCK * wide, real(0), (0,))
             task = _next_task(call)
 
-    return _task_loop(multiply)
+    return task_loop(multiply)
 
 
 GOLDEN = 0x9E3779B97F4A7C15
@@ -175,17 +162,17 @@ def mask_loop(double: bool) -> Loop:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
         call = _arguments(address, 8)
         runs, size, epoch, layer = call[1], call[2], call[3], call[4]
-        seeds = _array(call[5], runs, np.uint64)
-        rates = _array(call[6], runs, real)
+        seeds = array_at(call[5], runs, np.uint64)
+        rates = array_at(call[6], runs, real)
         run = _next_task(call)
         while run < runs:
             rate = np.float64(rates[run])
             threshold = np.uint64(np.rint(rate * 65536.0))
-            out = _array(call[7] + run * size * rates.itemsize, size, real)
+            out = array_at(call[7] + run * size * rates.itemsize, size, real)
             _fill(mask_key(seeds[run], epoch, layer), threshold, real(1.0 / (1.0 - rate)), out)
             run = _next_task(call)
 
-    return _task_loop(fill_masks)
+    return task_loop(fill_masks)
 
 
 @compiled
@@ -217,15 +204,15 @@ def adam_loop(double: bool) -> Loop:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
         call = _arguments(address, 6)
         runs, count = call[1], call[2]
-        table = _array(call[3], 5 * count, np.int64)
-        scalars = _array(call[4], 3 * runs, np.float64)
-        taken = _array(call[5], runs, np.uint8)
+        table = array_at(call[3], 5 * count, np.int64)
+        scalars = array_at(call[4], 3 * runs, np.float64)
+        taken = array_at(call[5], runs, np.uint8)
         run = _next_task(call)
         while run < runs:
             total = 0.0
             for k in range(count):
                 size = table[5 * k + 4]
-                total += _sum(_array(table[5 * k + 1] + run * size * width, size, real))
+                total += _sum(array_at(table[5 * k + 1] + run * size * width, size, real))
             taken[run] = np.isfinite(total)
             if taken[run]:
                 decay, step, root = scalars[3 * run], scalars[3 * run + 1], scalars[3 * run + 2]
@@ -233,13 +220,14 @@ def adam_loop(double: bool) -> Loop:
                     size = table[5 * k + 4]
                     at = run * size * width
                     _update(
-                        _array(table[5 * k] + at, size, real), _array(table[5 * k + 1] + at, size, real),
-                        _array(table[5 * k + 2] + at, size, real), _array(table[5 * k + 3] + at, size, real),
+                        array_at(table[5 * k] + at, size, real), array_at(table[5 * k + 1] + at, size, real),
+                        array_at(table[5 * k + 2] + at, size, real),
+                        array_at(table[5 * k + 3] + at, size, real),
                         decay, step, root, real,
                     )  # fmt: skip
             run = _next_task(call)
 
-    return _task_loop(update)
+    return task_loop(update)
 
 
 @compiled

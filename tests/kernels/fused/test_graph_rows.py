@@ -37,9 +37,9 @@ def test_rows_are_cut_for_as_many_workers_as_there_are() -> None:
 
 def test_is_forgotten_with_the_graph() -> None:
     graph = path(7)
-    before = len(graph_rows._roots)
+    before = len(graph_rows._ROOTS._results)
     inverse_root(graph.degree, torch.float32)
-    assert len(graph_rows._roots) == before + 1
+    assert len(graph_rows._ROOTS._results) == before + 1
     del graph
     gc.collect()
-    assert len(graph_rows._roots) <= before
+    assert len(graph_rows._ROOTS._results) <= before

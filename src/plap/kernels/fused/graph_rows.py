@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.weak import WeakIdKeyDictionary
+
+from plap.memo import Memo
 
 
 class Cut(NamedTuple):
@@ -22,13 +23,13 @@ class Cut(NamedTuple):
     """Entries of the longest row."""
 
 
-_cuts: Any = WeakIdKeyDictionary()
-_roots: Any = WeakIdKeyDictionary()
+_CUTS: Memo[dict[int, Cut]] = Memo()
+_ROOTS: Memo[dict[torch.dtype, Tensor]] = Memo()
 
 
 def cut_rows(indptr: Tensor, workers: int) -> Cut:
     """Many small ranges for several workers, so that none waits behind a hub; one range for one worker."""
-    known: dict[int, Cut] = _cuts.setdefault(indptr, {})
+    known = _CUTS.get(indptr, dict)
     if workers not in known:
         rows = indptr.numpy()
         known[workers] = Cut(
@@ -39,7 +40,7 @@ def cut_rows(indptr: Tensor, workers: int) -> Cut:
 
 def inverse_root(degree: Tensor, dtype: torch.dtype) -> Tensor:
     """D^(-1/2), 0 for a node without edges."""
-    known: dict[torch.dtype, Tensor] = _roots.setdefault(degree, {})
+    known = _ROOTS.get(degree, dict)
     if dtype not in known:
         known[dtype] = torch.where(degree > 0, degree.rsqrt(), 0.0).to(dtype)
     return known[dtype]

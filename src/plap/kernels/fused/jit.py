@@ -8,10 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+import numpy as np
 from llvmlite import ir
-from numba import cfunc, njit, types
+from numba import carray, cfunc, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from plap.kernels.fused.threads import TaskLoop
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,6 +66,12 @@ def c_function(function: Callable[[Any], None]) -> Any:
         return cfunc(signature, error_model="numpy")(function)
 
 
+def task_loop(function: Callable[[Any], None]) -> tuple[TaskLoop, int]:
+    """A task loop, which releases the GIL, and where its code is."""
+    code = c_function(function)
+    return code.ctypes, code.address
+
+
 Codegen = Callable[[Any, Any, Any, Any], Any]
 
 
@@ -74,6 +83,12 @@ def pointer(typingctx: Any, address: Any) -> tuple[Any, Codegen]:
         return builder.inttoptr(args[0], cgutils.voidptr_t)
 
     return types.voidptr(types.uint64), codegen
+
+
+@inlined
+def array_at(address: Any, size: Any, dtype: Any) -> Any:
+    """``size`` numbers from ``address`` on."""
+    return carray(pointer(np.uint64(address)), (np.int64(size),), dtype)
 
 
 @instruction

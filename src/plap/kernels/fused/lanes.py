@@ -104,6 +104,16 @@ def subtract(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
 
 
 @instruction
+def times(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
+    """a · b, lane by lane."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(args[0], args[1], flags=_FLAGS)
+
+    return a(a, b), codegen
+
+
+@instruction
 def scale(typingctx: Any, factor: Any, a: Any) -> tuple[Any, Codegen]:
     """factor · a, lane by lane."""
 

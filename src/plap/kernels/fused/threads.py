@@ -40,6 +40,11 @@ def run(loop: TaskLoop, address: int, argument: int, threads: int) -> None:
             wait(parts)  # nobody may still write when the arrays are freed
 
 
+def compiled_for(device: torch.device) -> bool:
+    """Whether tensors of this device are worked on by compiled loops."""
+    return device.type == "cpu"
+
+
 def count(work: int, grain: int) -> int:
     """How many of PyTorch's threads are worth waking for ``work`` units, ``grain`` of them per thread."""
     return max(1, min(torch.get_num_threads(), work // grain))
