@@ -49,8 +49,9 @@ class RowBackend(ABC):
         detach_weights: bool = False,
         variant: Variant = "paper",
         budget: int | None = None,
+        rows: Tensor | None = None,
     ) -> Tensor:
-        """K steps of Eq. 11-13 on x [R, N, C]."""
+        """K steps of Eq. 11-13 on x [R, N, C]; where ``rows`` [R, T] are given, others have no meaning."""
         weight = graph.weight.to(x.dtype)
         degree = graph.degree
         if degree.requires_grad:
@@ -68,23 +69,16 @@ class RowBackend(ABC):
             _refuse_batches(x, weight, parameter, mu)
             shape = Shape.of(x, graph, K)
             every = choose(self.ways(shape, training=training), shape, budget).every
-        results: tuple[Tensor, ...] = (self.operators.forward if transformed else self.operators.eager)(
-            x,
-            graph.indptr,
-            graph.indices,
-            weight,
-            degree,
-            parameter,
-            mu,
-            K,
-            omega,
-            eps or 0.0,
-            every,
-            key,
-            c,
-            detach_weights,
-        )
-        return results[0]
+        if rows is None or transformed or every > KEEP_ALL or weight.requires_grad:
+            rows = torch.empty(0, 0, dtype=torch.int64, device=x.device)
+        arguments = (
+            x, graph.indptr, graph.indices, weight, degree, parameter, mu,
+            K, omega, eps or 0.0, every, key, c, detach_weights, rows,
+        )  # fmt: skip
+        if transformed:
+            result: Tensor = self.operators.forward(*arguments)[0]
+            return result
+        return self.operators.eager(*arguments)
 
     def refuses(self, penalty: Penalty) -> str | None:
         """Refuses a penalty whose functions cannot be translated."""

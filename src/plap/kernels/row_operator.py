@@ -28,12 +28,13 @@ class Operators(NamedTuple):
     """The operators of a backend."""
 
     forward: Any
-    """(x, indptr, indices, weight, degree, parameter, mu, K, omega, eps, every, penalty, c, detach) → the
-    result, and for the backward pass Y before every ``every``-th step, α of every step and |Y|²."""
+    """(x, indptr, indices, weight, degree, parameter, mu, K, omega, eps, every, penalty, c, detach, rows) →
+    the result, and for the backward pass Y before every ``every``-th step, α of every step and |Y|²; ``rows``
+    are those of every run that will be looked at, [R, T], or none [0, 0] for all."""
     backward: Any
     """Cotangents of x, weight (empty unless wanted), the penalty's parameter and mu (anything likewise)."""
-    eager: Callable[..., tuple[Tensor, ...]]
-    """As ``forward``, of plain tensors: without PyTorch's dispatcher, differentiable by autograd alone."""
+    eager: Callable[..., Tensor]
+    """The result of ``forward`` for plain tensors, past the dispatcher; only autograd differentiates it."""
 
 
 def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int]) -> Operators:
@@ -52,7 +53,7 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
     def take_steps(
         x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
         parameter: Tensor, mu: Tensor, K: int, omega: float, eps: float, every: int, penalty: str, c: float,
-        detach: bool,
+        detach: bool, rows: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
         saved = row_passes.forward(
             load(),
@@ -68,6 +69,7 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
             eps,
             every,
             row_passes.Rule(penalty, c, detach),
+            rows if rows.numel() else None,
         )
         result = saved.result
         if result.shape != x.shape:
@@ -82,7 +84,7 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
     def _(
         x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
         parameter: Tensor, mu: Tensor, K: int, omega: float, eps: float, every: int, penalty: str, c: float,
-        detach: bool,
+        detach: bool, rows: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
         runs, nodes, channels = x.shape
         result = x.new_empty(runs, nodes, channels)
@@ -99,8 +101,8 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
     def take_back(
         grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor,
         indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor, mu: Tensor,
-        omega: float, eps: float, every: int, penalty: str, c: float, detach: bool, want_weight: bool,
-        want_parameter: bool, want_mu: bool,
+        omega: float, eps: float, every: int, penalty: str, c: float, detach: bool, rows: Tensor,
+        want_weight: bool, want_parameter: bool, want_mu: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
         saved = row_passes.Saved(
             history.contiguous(),
@@ -110,8 +112,9 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
         )
         gradients = row_passes.backward(
             load(), grad, saved, x, indptr, indices, weight.contiguous(), degree, parameter.contiguous(),
-            mu.contiguous(), omega, eps, every, row_passes.Rule(penalty, c, detach), want_weight=want_weight,
-            want_parameter=want_parameter, want_mu=want_mu,
+            mu.contiguous(), omega, eps, every, row_passes.Rule(penalty, c, detach),
+            rows if rows.numel() else None,
+            want_weight=want_weight, want_parameter=want_parameter, want_mu=want_mu,
         )  # fmt: skip
         gw = weight.new_empty(0) if gradients.weight is None else gradients.weight
         return gradients.x.contiguous(), gw, gradients.parameter, gradients.mu
@@ -122,8 +125,8 @@ def define(name: str, load: Callable[[], Kernels], padded: Callable[[int], int])
     def _(
         grad: Tensor, result: Tensor, history: Tensor, alphas: Tensor, norms: Tensor, x: Tensor,
         indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor, mu: Tensor,
-        omega: float, eps: float, every: int, penalty: str, c: float, detach: bool, want_weight: bool,
-        want_parameter: bool, want_mu: bool,
+        omega: float, eps: float, every: int, penalty: str, c: float, detach: bool, rows: Tensor,
+        want_weight: bool, want_parameter: bool, want_mu: bool,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
         gw = torch.empty_like(weight) if want_weight else weight.new_empty(0)
         gx = grad.new_empty(grad.shape)
@@ -154,7 +157,7 @@ def _differentiate(name: str, backward: Any) -> None:
     torch.library.register_autograd(f"plap::{name}_backward", refuse_second_derivative)
 
 
-def _eager(take_steps: Any, take_back: Any, backward: Any) -> Callable[..., tuple[Tensor, ...]]:
+def _eager(take_steps: Any, take_back: Any, backward: Any) -> Callable[..., Tensor]:
     """The first operator as a function of plain tensors."""
 
     class Steps(torch.autograd.Function):
@@ -170,12 +173,13 @@ def _eager(take_steps: Any, take_back: Any, backward: Any) -> Callable[..., tupl
             plain = not torch.is_grad_enabled() and not is_transformed() and not _is_batch(grad)
             return _pull_back(ctx, grad, take_back if plain else backward)
 
-    def steps(*inputs: Any) -> tuple[Tensor, ...]:
+    def steps(*inputs: Any) -> Tensor:
         if inputs[_EVERY] == KEEP_NONE:
             with torch.no_grad():
-                results: tuple[Tensor, ...] = take_steps(*inputs)
-            return results
-        return (Steps.apply(*inputs),)  # type: ignore[no-untyped-call]
+                result: Tensor = take_steps(*inputs)[0]
+        else:
+            result = Steps.apply(*inputs)  # type: ignore[no-untyped-call]
+        return result
 
     return steps
 
@@ -205,17 +209,17 @@ _EVERY = 10
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
     """Keep what :func:`_pull_back` needs."""
-    x, *graph_and_parameters, _, omega, eps, every, penalty, c, detach = inputs
+    x, *graph_and_parameters, _, omega, eps, every, penalty, c, detach, rows = inputs
     norms = output[3]
     # x is held only where steps are taken again; elsewhere the empty norms stand in its place
     ctx.save_for_backward(*output, x if every > KEEP_ALL else norms, *graph_and_parameters)
-    ctx.settings = (omega, eps, every, penalty, c, detach)
+    ctx.settings = (omega, eps, every, penalty, c, detach, rows)
     ctx.set_materialize_grads(False)
 
 
 def _pull_back(ctx: Any, grad: Tensor | None, backward: Any) -> tuple[Tensor | None, ...]:
     """The cotangents of all arguments of the first operator."""
-    nothing = (None,) * 14
+    nothing = (None,) * 15
     if grad is None:
         return nothing
     _, _, _, need_weight, _, need_parameter, need_mu, *_ = ctx.needs_input_grad
@@ -229,12 +233,12 @@ def _batch(forward: Any, backward: Any) -> None:
 
     @forward.register_vmap  # type: ignore[untyped-decorator]
     def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        x, indptr, indices, weight, degree, parameter, mu, *settings = args
+        x, indptr, indices, weight, degree, parameter, mu, *settings, rows = args
         every = settings[3]
         if any(in_dims[k] is not None for k in (1, 2, 3, 4)):
             return _one_by_one(forward, info, in_dims, args)
-        x, parameter, mu = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 5, 6))
-        result, *saved = forward(x, indptr, indices, weight, degree, parameter, mu, *settings)
+        x, parameter, mu, rows = (_as_runs(args[k], in_dims[k], info.batch_size, 0) for k in (0, 5, 6, 14))
+        result, *saved = forward(x, indptr, indices, weight, degree, parameter, mu, *settings, rows)
         split = (info.batch_size, -1)
         result = result.unflatten(0, split)
         if every == KEEP_NONE:
@@ -243,10 +247,10 @@ def _batch(forward: Any, backward: Any) -> None:
 
     @backward.register_vmap  # type: ignore[untyped-decorator]
     def _(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
-        every, want_weight = args[14], args[18]
+        every, want_weight = args[14], args[19]
         if want_weight or any(in_dims[k] is not None for k in (6, 7, 8, 9)):
             return _one_by_one(backward, info, in_dims, args)
-        axes = {0: 0, 1: 0, 2: 1, 3: 1, 10: 0, 11: 0} | ({4: 1, 5: 0} if every > KEEP_ALL else {})
+        axes = {0: 0, 1: 0, 2: 1, 3: 1, 10: 0, 11: 0, 18: 0} | ({4: 1, 5: 0} if every > KEEP_ALL else {})
         folded = [
             _as_runs(value, in_dims[k], info.batch_size, axes[k]) if k in axes else value
             for k, value in enumerate(args)

@@ -55,27 +55,41 @@ class Rule(NamedTuple):
 POWERS = Rule(POWER, 1.0, False)
 
 
+class Wanted(NamedTuple):
+    """Where the result of K steps will be looked at. A launcher may leave out what does not matter there."""
+
+    rows: Tensor
+    """Nodes of every run, int64 [R, T]."""
+    K: int
+
+
+class AllSteps(Protocol):
+    """Runs a kernel that takes all steps."""
+
+    def __call__(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
+        """Y and α are those of all steps, or of as many as are kept, later ones in place of earlier ones."""
+        ...
+
+
 class Launcher(Protocol):
     """Runs one kernel after another on the same graph and the same runs.
 
     The kernels are "scale" (Y = s X), "forward" (a step), "prepare" (what a step backward needs of nodes),
-    "backward" and "detached" (a step backward, through ψ or past it), and "weight" (∂l/∂w of the step). If
-    ``whole_runs``, "all_forward" is "scale" and all steps forward, and "all_backward" and "all_detached" are
-    "prepare" and a step backward for all steps.
+    "backward" and "detached" (a step backward, through ψ or past it), and "weight" (∂l/∂w of the step). For
+    ``all_steps`` there are "all_forward", which is "scale" and all steps forward, and "all_backward" and
+    "all_detached", which are "prepare" and a step backward for all steps.
     """
 
     YZ_parts: int
     """How many arrays of the size of x ``YZ`` has room for: 2 for [Y | Z], 1 for Z alone."""
 
-    whole_runs: bool
-    """Whether one task takes a whole run, so that it can go from step to step without waiting for others."""
+    @property
+    def all_steps(self) -> AllSteps | None:
+        """None unless one task takes a whole run, and can go from step to step without waiting for others."""
+        ...
 
     def __call__(self, kernel: str, *, flag: bool = False, **tensors: Tensor) -> None:
         """Run ``kernel``; ``flag`` says that a step is the last, or what a gradient is wanted of."""
-        ...
-
-    def all_steps(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
-        """Run a kernel that takes all steps; Y and α of later steps may overwrite those of earlier ones."""
         ...
 
 
@@ -83,7 +97,7 @@ class Kernels(NamedTuple):
     """What a backend brings."""
 
     launcher: Callable[..., Launcher]
-    """A launcher of (x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)."""
+    """A launcher of (x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted)."""
     padded: Callable[[int], int]
     """Channels of a row as the kernels store it."""
 
@@ -91,13 +105,16 @@ class Kernels(NamedTuple):
 def forward(
     kernels: Kernels, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor,
     parameter: Tensor, mu: Tensor, K: int, omega: float, eps: float, every: int, rule: Rule = POWERS,
+    rows: Tensor | None = None,
 ) -> Saved:  # fmt: skip
     """K steps of Eq. 11-13 on x [R, N, C]; mu and the penalty's parameter are [R], degree [N], all float64.
 
     eps = 0 means the cut rule. Y before every ``every``-th step is kept; if ``every`` is 0, only ``result``
-    can be used afterwards.
+    can be used afterwards. Where ``rows`` [R, T] are given, which needs ``every`` to be 0 or 1, the other
+    rows of the result have no meaning.
     """
-    call = kernels.launcher(x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)
+    wanted = None if rows is None else Wanted(rows, K)
+    call = kernels.launcher(x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted)
     runs, nodes, channels = x.shape
     X = pad(x, kernels.padded(channels))
     number = kept(K, every) if every != KEEP_NONE else 0
@@ -107,7 +124,7 @@ def forward(
     spare_norms = X.new_empty(2, runs, nodes)
     alphas = X.new_empty(K if every != KEEP_NONE else 1, runs, nodes)
     result = torch.empty_like(X)
-    if call.whole_runs and every <= KEEP_ALL:
+    if call.all_steps is not None and every <= KEEP_ALL:
         states = history if every == KEEP_ALL else spare
         call.all_steps("all_forward", K, X=X, Y=states, norms=spare_norms, out=result, alphas=alphas)
         return Saved(history, norms, alphas, result)
@@ -136,15 +153,18 @@ def forward(
 def backward(
     kernels: Kernels, grad: Tensor, saved: Saved, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor,
     degree: Tensor, parameter: Tensor, mu: Tensor, omega: float, eps: float, every: int,
-    rule: Rule = POWERS, *, want_weight: bool, want_parameter: bool, want_mu: bool = True,
+    rule: Rule = POWERS, rows: Tensor | None = None, *, want_weight: bool, want_parameter: bool,
+    want_mu: bool = True,
 ) -> Gradients:  # fmt: skip
     """The vector-Jacobian product of :func:`forward` for ``grad`` [R, N, C]; x is used if ``every`` > 1.
 
-    What is not wanted has no meaning in the result.
+    What is not wanted has no meaning in the result. ``grad`` is 0 except at ``rows``, which must be those of
+    the forward pass; where they are given, there is no gradient of the weights.
     """
-    call = kernels.launcher(grad, indptr, indices, weight, degree, parameter, mu, omega, eps, rule)
     runs, nodes, channels = grad.shape
     K = saved.alphas.shape[0]
+    wanted = None if rows is None else Wanted(rows, K)
+    call = kernels.launcher(grad, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted)
     G = pad(grad, saved.result.shape[2], copy=True)
     gX = torch.zeros_like(G)
     YZ = G.new_empty(call.YZ_parts * G.numel())
@@ -152,7 +172,7 @@ def backward(
     gm, gp = torch.zeros(2, runs, nodes, dtype=torch.float64, device=G.device).unbind()
     gw = torch.zeros_like(weight) if want_weight else None
     of_nodes = {"YZ": YZ, "u": u, "t": t, "pull": pull, "norms": norms}
-    if call.whole_runs and every == KEEP_ALL and gw is None:
+    if call.all_steps is not None and every == KEEP_ALL and gw is None:
         call.all_steps(
             "all_detached" if rule.detach else "all_backward", K, Y=saved.history, F_next=saved.result,
             alphas=saved.alphas, G=G, gX=gX, yf=yf, gm=gm, gp=gp, flag=want_parameter, **of_nodes,

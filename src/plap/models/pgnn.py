@@ -148,16 +148,16 @@ def _head(
     epoch: int | None,
     rows: Tensor,
 ) -> Tensor:
-    result = _propagated(activated(settings, embedding, epoch), inputs.graph, settings)
+    result = _propagated(activated(settings, embedding, epoch), inputs.graph, settings, rows)
     return linear(state, "conv.lin", pick(result, rows))
 
 
-def _propagated(x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
+def _propagated(x: Tensor, graph: Graph, settings: StackedSettings, rows: Tensor) -> Tensor:
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
     penalty, mu = settings.once("penalty and mu", lambda: _absolute(settings))
     return propagate_unchecked(
         x, graph, penalty, mu, settings.common("K"),
-        detach_weights=settings.common("detach_weights"), budget=settings.propagation_budget,
+        detach_weights=settings.common("detach_weights"), budget=settings.propagation_budget, rows=rows,
     )  # fmt: skip
 
 

@@ -245,7 +245,7 @@ def test_is_a_proper_operator() -> None:
     p, mu = numbers(1.5).requires_grad_(), numbers(0.1).requires_grad_()
     arguments = (
         x, graph.indptr, graph.indices, graph.weight.clone().requires_grad_(), graph.degree, p, mu, 1, 0.9,
-        0.0, KEEP_ALL, "power", 1.0, False,
+        0.0, KEEP_ALL, "power", 1.0, False, torch.empty(0, 0, dtype=torch.int64),
     )  # fmt: skip
     torch.library.opcheck(TRITON.operators.forward, arguments)
 

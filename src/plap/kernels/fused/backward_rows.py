@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from plap.kernels.fused.conductance import conductances
-from plap.kernels.fused.forward_rows import ONE, TWO, batch_end, later, squared_gradients
+from plap.kernels.fused.forward_rows import ONE, TWO, batch_end, later, node_of, squared_gradients
 from plap.kernels.fused.jit import compiled, in_order, inlined
 from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
 from plap.kernels.fused.layout import BLOCK
@@ -25,8 +25,9 @@ from plap.kernels.fused.penalty_functions import CONDUCTANCES, PUSHES, RATES, SL
 
 @compiled
 def prepare_rows(
-    lo: Any, hi: Any, node: Any, row: Any, s: Any, alphas: Any, Y: Any, F_next: Any, Y_first: Any, G: Any,
-    YZ: Any, u: Any, t: Any, pull: Any, norms: Any, gX: Any, gm: Any, scalars: Any, blocks: Any, width: Any,
+    lo: Any, hi: Any, node: Any, row: Any, s: Any, order: Any, alphas: Any, Y: Any, F_next: Any,
+    Y_first: Any, G: Any, YZ: Any, u: Any, t: Any, pull: Any, norms: Any, gX: Any, gm: Any, scalars: Any,
+    blocks: Any, width: Any,
 ) -> None:  # fmt: skip
     """What the backward pass needs of each node: [Y | Z], u, t, Gh·(X − F'), |Y|²; adds to ∂l/∂X and ∂l/∂m.
 
@@ -35,7 +36,8 @@ def prepare_rows(
     _, m, omega, _, raw = scalars
     lanes = np.uint64(BLOCK * len(width))
     real = s.dtype.type
-    for i in range(lo, hi):
+    for at_row in range(lo, hi):
+        i = node_of(order, at_row)
         alpha = alphas[node + i] * omega
         unscale = real(1) / s[i] if s[i] > 0 else real(0)
         h = zy = slope = norm = real(0)
@@ -64,6 +66,32 @@ def prepare_rows(
 
 
 @compiled
+def rim_rows(
+    lo: Any, inner: Any, hi: Any, node: Any, row: Any, order: Any, Y: Any, YZ: Any, u: Any, norms: Any,
+    blocks: Any, width: Any,
+) -> None:  # fmt: skip
+    """The same for rows that G does not reach yet: [Y | 0] up to ``inner``, then 0, as Y is unknown there.
+
+    The first are about to receive a gradient. The others are their neighbours, which add nothing to it.
+    """
+    lanes = np.uint64(BLOCK * len(width))
+    zero = splat(YZ.dtype.type(0), width)
+    for at_row in range(lo, hi):
+        i = node_of(order, at_row)
+        norm = YZ.dtype.type(0)
+        for b in range(blocks):
+            at = row + (i * blocks + b) * lanes
+            if at_row >= inner:
+                store(Y, at, zero)
+            y = load(Y, at, width)
+            norm += dot(y, y)
+            store(YZ, TWO * at, y)
+            store(YZ, TWO * at + lanes, zero)
+        u[node + i] = YZ.dtype.type(0)
+        norms[node + i] = norm
+
+
+@compiled
 def backward_rows(
     lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, norms: Any, G: Any,
     yf: Any, gp: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
@@ -72,7 +100,7 @@ def backward_rows(
 
     ``yf`` receives F_i·∂l/∂F_i without the part of the damping, which the weights' gradient needs.
     """
-    indptr, indices, w, s = graph
+    indptr, indices, w, s, order = graph
     p, _, omega, eps2, want_p = scalars
     nu, M, cut, c, batch = buffers
     power = len(rule) == 0
@@ -92,8 +120,9 @@ def backward_rows(
             if want_p:
                 if len(rule) > 0:
                     ask(RATES, rule, nu, M, cut, c, w, start, count, p, eps2)
-                for i in range(first, end):
-                    lo_k, hi_k = np.uint64(indptr[i]) - start, np.uint64(indptr[i + ONE]) - start
+                for at_row in range(first, end):
+                    i = node_of(order, at_row)
+                    lo_k, hi_k = np.uint64(indptr[at_row]) - start, np.uint64(indptr[at_row + ONE]) - start
                     if len(rule) == 0:
                         gp[node + i] += _slope_in_p(nu, M, c, lo_k, hi_k, p, eps2)
                     else:
@@ -102,10 +131,11 @@ def backward_rows(
                 _pushes(nu, M, c, w, start, count, p)
             else:
                 ask(PUSHES, rule, nu, M, cut, c, w, start, count, p, eps2)
-        for i in range(first, end):
+        for at_row in range(first, end):
+            i = node_of(order, at_row)
             yf[node + i] = _backward_row(
-                i, np.uint64(indptr[i]), np.uint64(indptr[i + ONE]), row, indices, YZ, G, conductance, c,
-                start, s[i], omega, power and p == 2.0, blocks, width,
+                i, np.uint64(indptr[at_row]), np.uint64(indptr[at_row + ONE]), row, indices, YZ, G,
+                conductance, c, start, s[i], omega, power and p == 2.0, blocks, width,
             )  # fmt: skip
         first = end
 
@@ -116,7 +146,7 @@ def detached_rows(
     yf: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """The same where ψ counts as a constant: ∂l/∂F_i = s_i Σ_j M_ij Z_j."""
-    indptr, indices, w, s = graph
+    indptr, indices, w, s, order = graph
     p, _, omega, eps2, _ = scalars
     nu, M, cut, c, batch = buffers
     first = lo
@@ -129,9 +159,10 @@ def detached_rows(
             conductances(nu, M, w, start, count, cut, p, eps2)
         else:
             ask(CONDUCTANCES, rule, nu, M, cut, c, w, start, count, p, eps2)
-        for i in range(first, end):
+        for at_row in range(first, end):
+            i = node_of(order, at_row)
             yf[node + i] = _backward_row(
-                i, np.uint64(indptr[i]), np.uint64(indptr[i + ONE]), row, indices, YZ, G, M, c,
+                i, np.uint64(indptr[at_row]), np.uint64(indptr[at_row + ONE]), row, indices, YZ, G, M, c,
                 start, s[i], omega, True, blocks, width,
             )  # fmt: skip
         first = end
@@ -143,18 +174,19 @@ def _gradient_products(
     nu: Any, cut: Any, c: Any, blocks: Any, width: Any,
 ) -> None:  # fmt: skip
     """ν_ij, its cut-off and c_ij for the entries of a batch."""
-    indptr, indices, w, _ = graph
+    indptr, indices, w, _, order = graph
     lanes = np.uint64(BLOCK * len(width))
     stride = TWO * blocks * lanes
     start = np.uint64(indptr[first])
     tau2 = w.dtype.type((4 * np.finfo(w.dtype).eps) ** 2)
     least = np.finfo(w.dtype).tiny
-    for i in range(first, end):
+    for at_row in range(first, end):
+        i = node_of(order, at_row)
         for b in range(blocks):
             offset = TWO * (row + b * lanes)
             y = load(YZ, i * stride + offset, width)
             z = load(YZ, i * stride + offset + lanes, width)
-            for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
+            for e in range(np.uint64(indptr[at_row]), np.uint64(indptr[at_row + ONE])):
                 j = np.uint64(indices[e])
                 prefetch(YZ, later(indices, e) * stride + offset, width)
                 prefetch(YZ, later(indices, e) * stride + offset + lanes, width)
@@ -245,7 +277,7 @@ def weight_rows(
     norms: Any, gw: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """Add ∂l/∂w_ij = c_ij ∂M_ij/∂w_ij + ∂l/∂D_i for every entry; here c_ij = Z_i·Y_j − t_i alone."""
-    indptr, indices, w, s = graph
+    indptr, indices, w, s, _ = graph  # which is never sorted here
     p, m, _, eps2, detach = scalars
     nu, M, cut, c, batch = buffers
     lanes = np.uint64(BLOCK * len(width))

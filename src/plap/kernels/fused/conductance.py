@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from plap.kernels.fused.jit import bits_float, compiled, float_bits, multiply_add
+from plap.kernels.fused.jit import bits_float, float_bits, in_order, multiply_add
 
 _LOG2 = (
     1.4426950035679822,
@@ -41,7 +41,7 @@ _ONE_BITS = np.int32(0x3F800000)
 _ROUNDER = np.float32(12582912.0)  # 1.5 · 2^23: adding it leaves an integer in the low bits
 
 
-@compiled
+@in_order
 def conductances(nu: Any, M: Any, w: Any, begin: Any, count: Any, cut: Any, p: Any, eps2: Any) -> None:
     """Fill ``M``; set ``nu`` to 0 on the edges whose M does not depend on it.
 
@@ -72,7 +72,7 @@ def conductances(nu: Any, M: Any, w: Any, begin: Any, count: Any, cut: Any, p: A
         M[k] = min(M[k] * w[begin + k], largest)
 
 
-@compiled
+@in_order
 def _power(nu: Any, out: Any, count: Any, p: Any) -> None:
     """ν^((p-2)/2): square roots where they suffice, otherwise 2^(h log2 ν)."""
     one = nu.dtype.type(1)
@@ -100,7 +100,7 @@ def _power(nu: Any, out: Any, count: Any, p: Any) -> None:
             out[k] = nu[k] ** h
 
 
-@compiled
+@in_order
 def power_float32(nu: Any, h: Any) -> Any:
     """ν^h = 2^(h·e) 2^(h·log2 m) for ν = 2^e m; the integer part of h·e is split off without rounding."""
     bits = float_bits(max(nu, np.float32(1.2e-38)))

@@ -6,7 +6,8 @@ Symbols are those of the paper: s = D^(-1/2), Y = s F, ν = w|Y_i − Y_j|², m 
 Rows are taken in batches whose entries fit a small buffer: distances of all entries, conductances of all
 entries, then the sums row by row, which find their neighbours' channels still in the cache. A row of C
 channels is ``blocks`` blocks of ``BLOCK · len(width)`` lanes; ``node`` and ``row`` say where a run's nodes
-and rows begin. Indices are unsigned: signed ones would be tested for wrap-around at every access.
+and rows begin. A graph's rows may be sorted: ``order`` has the node of each then, and is empty otherwise.
+Indices are unsigned: signed ones would be tested for wrap-around at every access.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ def batch_end(indptr: Any, first: Any, hi: Any, batch: Any) -> Any:
 
 
 @inlined
+def node_of(order: Any, i: Any) -> Any:
+    """The node of row ``i``."""
+    return np.uint64(order[i]) if order.size > 0 else np.uint64(i)
+
+
+@inlined
 def later(indices: Any, e: Any) -> Any:
     """The neighbour that is met :data:`AHEAD` entries after entry ``e``."""
     return np.uint64(indices[min(e + np.uint64(AHEAD), np.uint64(indices.size) - ONE)])
@@ -45,11 +52,13 @@ def later(indices: Any, e: Any) -> Any:
 
 @compiled
 def scale_rows(
-    lo: Any, hi: Any, node: Any, row: Any, s: Any, X: Any, Y: Any, norms: Any, blocks: Any, width: Any
-) -> None:
+    lo: Any, hi: Any, node: Any, row: Any, s: Any, order: Any, X: Any, Y: Any, norms: Any, blocks: Any,
+    width: Any,
+) -> None:  # fmt: skip
     """Y = s X and |Y_i|²."""
     lanes = np.uint64(BLOCK * len(width))
-    for i in range(lo, hi):
+    for at_row in range(lo, hi):
+        i = node_of(order, at_row)
         norm = s.dtype.type(0)
         for b in range(blocks):
             at = row + (i * blocks + b) * lanes
@@ -65,7 +74,7 @@ def forward_rows(
     out: Any, norms_next: Any, alphas: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """One step: Y of the next step, or F itself if this is the last; |Y_i|²; α."""
-    indptr, indices, w, s = graph
+    indptr, indices, w, s, order = graph
     p, m, omega, eps2, last = scalars
     nu, M, cut, _, batch = buffers
     stride = blocks * np.uint64(BLOCK * len(width))
@@ -83,9 +92,10 @@ def forward_rows(
                 conductances(nu, M, w, start, count, cut, p, eps2)
             else:
                 ask(CONDUCTANCES, rule, nu, M, cut, nu, w, start, count, p, eps2)
-        for i in range(first, end):
-            begin = np.uint64(indptr[i])
-            degree = np.uint64(indptr[i + ONE]) - begin
+        for at_row in range(first, end):
+            i = node_of(order, at_row)
+            begin = np.uint64(indptr[at_row])
+            degree = np.uint64(indptr[at_row + ONE]) - begin
             total = real(1 if degree > 0 else 0)  # Σ_j M_ij / D_i, which is 1 for p = 2
             if not linear:
                 total = real(0)
@@ -108,20 +118,21 @@ def squared_gradients(
 ) -> None:  # fmt: skip
     """ν_ij = w_ij |Y_i − Y_j|² for the entries of a batch, and the ν below which two rows count as equal.
 
-    That cut-off is τ² w (|Y_i|² + |Y_j|²), τ = 4 machine epsilons, but no subnormal number: of those the
-    processor's estimate of 1/√ν is infinite.
+    That cut-off is τ² w (|Y_i|² + |Y_j|²), τ = 4 machine epsilons, but no subnormal number, which would have
+    fewer digits.
     """
-    indptr, indices, w, _ = graph
+    indptr, indices, w, _, order = graph
     lanes = np.uint64(BLOCK * len(width))
     stride = blocks * lanes
     start = np.uint64(indptr[first])
     tau2 = w.dtype.type((4 * np.finfo(w.dtype).eps) ** 2)
     least = np.finfo(w.dtype).tiny
-    for i in range(first, end):
+    for at_row in range(first, end):
+        i = node_of(order, at_row)
         for b in range(blocks):
             offset = row + b * lanes
             y = load(Y, i * stride + offset, width)
-            for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + ONE])):
+            for e in range(np.uint64(indptr[at_row]), np.uint64(indptr[at_row + ONE])):
                 j = np.uint64(indices[e])
                 prefetch(Y, later(indices, e) * stride + offset, width)
                 delta = subtract(y, load(Y, j * stride + offset, width))

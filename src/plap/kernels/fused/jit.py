@@ -33,16 +33,18 @@ _OPTIONS: dict[str, Any] = {
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
 }
-REORDER = {"contract", "reassoc", "nsz", "arcp"}
+_REORDER = {"contract", "reassoc", "nsz", "arcp"}
 
-compiled: Decorator = njit(**_OPTIONS, fastmath=REORDER)
+compiled: Decorator = njit(**_OPTIONS, fastmath=_REORDER)
 """Sums and products may be reordered; NaN and infinity keep their meaning."""
 
-inlined: Decorator = njit(**_OPTIONS, fastmath=REORDER, inline="always")
+inlined: Decorator = njit(**_OPTIONS, fastmath=_REORDER, inline="always")
 """For small helpers: pasted into their callers before compilation, which makes that shorter."""
 
 in_order: Decorator = njit(**_OPTIONS, fastmath=False)
-"""For formulas whose order of operations keeps them from overflowing."""
+"""For formulas whose order of operations keeps them from overflowing, and for loops over edges: what an edge
+gives must not depend on whether a vector takes it or a left-over of one, where LLVM would estimate 1/√ν
+differently."""
 
 instruction: Callable[[Callable[..., Any]], Any] = intrinsic
 """For functions that write LLVM instructions themselves."""

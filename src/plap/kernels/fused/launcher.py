@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from plap.kernels.fused import threads
-from plap.kernels.fused.graph_rows import cut_rows, inverse_root
+from plap.kernels.fused.graph_rows import cut_rows, inverse_root, reach_of
 from plap.kernels.fused.layout import BLOCK, layout, padded
 from plap.kernels.fused.penalty_functions import edge_loop
 from plap.kernels.fused.task_loops import Call, task_loop
 from plap.kernels.penalty_code import POWER, place_of
-from plap.kernels.row_passes import Kernels, Rule
+from plap.kernels.row_passes import AllSteps, Kernels, Rule, Wanted
 
 _GRAIN = 10_000
 """Entries of 16 channels that are worth waking a thread for: about a tenth of a millisecond."""
@@ -33,7 +33,7 @@ class Launcher:
 
     def __init__(
         self, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor,
-        mu: Tensor, omega: float, eps: float, rule: Rule,
+        mu: Tensor, omega: float, eps: float, rule: Rule, wanted: Wanted | None = None,
     ) -> None:  # fmt: skip
         runs, nodes, channels = x.shape
         blocks, lanes = _layout(channels)
@@ -43,18 +43,20 @@ class Launcher:
         m = np.maximum(2 * mu.detach().numpy() / c, torch.finfo(x.dtype).tiny)
         s = inverse_root(degree, x.dtype)
         self._threads = threads.count(runs * (entries + 4 * nodes) * blocks * lanes // 16, _GRAIN)
-        cut = cut_rows(indptr, self._threads if runs < 8 * self._threads else 1)
+        reach = None if wanted is None else reach_of(indptr, indices, weight, wanted.rows, wanted.K)
+        cut = cut_rows(indptr, self._threads if runs < 8 * self._threads and reach is None else 1)
         chunks = cut.chunks.shape[0] - 1
-        self.whole_runs = chunks == 1
+        self._takes_runs = chunks == 1
         self._kernel = (lanes // BLOCK, x.dtype == torch.float64, indices.dtype == torch.int64)
         self._counter = ctypes.c_int64(0)
-        self._alive = (cut, indptr, indices, weight, s, parameter, m)
+        self._alive = (cut, indptr, indices, weight, s, parameter, m, reach)
         call = self._call = Call()
         self._address = ctypes.addressof(call)
         call.counter = ctypes.addressof(self._counter)
         call.chunks = cut.chunks.data_ptr()
         call.indptr, call.indices = indptr.data_ptr(), indices.data_ptr()
         call.w, call.s, call.p, call.m = weight.data_ptr(), s.data_ptr(), parameter.data_ptr(), m.ctypes.data
+        call.reach = 0 if reach is None else reach.table.data_ptr()
         call.runs, call.chunks_per_run, call.nodes, call.entries = runs, chunks, nodes, entries
         call.blocks, call.batch = blocks, max(64, _CACHE // (blocks * lanes * x.element_size()))
         call.room = max(call.batch, cut.longest)
@@ -72,7 +74,12 @@ class Launcher:
         loop, address = task_loop(kernel, *self._kernel, power)
         threads.run(loop, address, self._address, self._threads)
 
-    def all_steps(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
+    @property
+    def all_steps(self) -> AllSteps | None:
+        """Where one task takes a whole run; not kept: a bound method keeps its launcher alive."""
+        return self._all_steps if self._takes_runs else None
+
+    def _all_steps(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
         """Run a kernel that takes all steps."""
         call = self._call
         call.steps, call.states, call.kept_alphas = steps, len(tensors["Y"]), len(tensors["alphas"])

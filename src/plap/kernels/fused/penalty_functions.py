@@ -15,7 +15,6 @@ from numba.extending import overload
 
 from plap.kernels.fused.conductance import EXP2, power_float32
 from plap.kernels.fused.jit import (
-    REORDER,
     bits_float,
     c_function,
     compiled,
@@ -32,7 +31,7 @@ _ROUNDER = np.float32(12582912.0)  # 1.5 · 2^23: adding it leaves an integer in
 _ONE_BITS = np.int32(0x3F800000)
 
 
-@compiled
+@in_order
 def _exp_float32(x: Any) -> Any:
     """e^x = 2^n 2^f with n an integer; 0 below the range of float32."""
     t = min(max(x * np.float32(1.4426950408889634), np.float32(-127)), np.float32(126))
@@ -45,12 +44,12 @@ def _exp_float32(x: Any) -> Any:
     return scaled if t > np.float32(-126.5) else np.float32(0)
 
 
-@compiled
+@in_order
 def _exp_float64(x: Any) -> Any:
     return np.exp(x)
 
 
-@compiled
+@in_order
 def _power_float64(base: Any, exponent: Any) -> Any:
     return base**exponent
 
@@ -61,7 +60,7 @@ _NAMES: dict[int, dict[str, Any]] = {
 }
 """What the translated source may use, by the bits of a number."""
 
-_OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": REORDER}
+_OPTIONS = {"error_model": "numpy", "nogil": True}
 
 
 def _of_kind(function: str) -> Callable[..., Any]:
@@ -174,7 +173,7 @@ def _work(edges: Any, kind: Any, real: Any) -> None:
         _slopes(kind, nu, cut, theta)
 
 
-@compiled
+@in_order
 def _conductances(kind: Any, nu: Any, M: Any, w: Any, cut: Any, theta: Any, eps2: Any) -> None:
     """Fill ``M``; set ``nu`` to 0 on the edges whose M does not depend on it.
 
@@ -225,7 +224,7 @@ def _pushes(kind: Any, nu: Any, c: Any, w: Any, theta: Any) -> None:
         c[k] = min(max(push, -largest), largest) if active else zero
 
 
-@compiled
+@in_order
 def _rates(kind: Any, nu: Any, cut: Any, w: Any, theta: Any, eps2: Any) -> None:
     """w ∂ψ/∂parameter in place of ``cut``."""
     zero = nu.dtype.type(0)
@@ -241,7 +240,7 @@ def _rates(kind: Any, nu: Any, cut: Any, w: Any, theta: Any, eps2: Any) -> None:
             cut[k] = found if active else zero
 
 
-@compiled
+@in_order
 def _slopes(kind: Any, nu: Any, cut: Any, theta: Any) -> None:
     """ν dψ/dν in place of ``cut``, 0 where M does not depend on ν."""
     zero = nu.dtype.type(0)

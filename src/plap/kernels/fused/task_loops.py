@@ -13,14 +13,21 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from plap.kernels.fused.backward_rows import backward_rows, detached_rows, prepare_rows, weight_rows
-from plap.kernels.fused.forward_rows import forward_rows, scale_rows
-from plap.kernels.fused.jit import c_function, compiled, inlined, next_ticket, pointer, source_stamp
+from plap.kernels.fused import jit
+from plap.kernels.fused.backward_rows import (
+    backward_rows,
+    detached_rows,
+    prepare_rows,
+    rim_rows,
+    weight_rows,
+)
+from plap.kernels.fused.forward_rows import ONE, TWO, forward_rows, scale_rows
+from plap.kernels.fused.jit import array_at, compiled, inlined, next_ticket, source_stamp
 from plap.kernels.fused.layout import BLOCK
 from plap.kernels.fused.threads import TaskLoop
 
 _POINTERS = (
-    *("counter", "chunks", "indptr", "indices", "w", "s", "p", "m"),
+    *("counter", "chunks", "indptr", "indices", "w", "s", "p", "m", "reach"),
     *("X", "Y", "norms", "out", "norms_next", "alphas"),
     *("F_next", "Y_first", "G", "YZ", "u", "t", "pull", "yf", "gX", "gm", "gp", "gw"),
 )
@@ -31,7 +38,10 @@ _SIZES = (
 
 
 class Call(ctypes.Structure):
-    """What a task loop is given: addresses, sizes, a flag, the penalty's function, and two numbers."""
+    """What a task loop is given: addresses, sizes, a flag, the penalty's function, and two numbers.
+
+    ``reach`` is 0, or where the table of :class:`plap.kernels.fused.graph_rows.Reach` is.
+    """
 
     _fields_ = (
         *((name, ctypes.c_uint64) for name in (*_POINTERS, *_SIZES)),
@@ -79,13 +89,11 @@ def task_loop(
         elif which == 6:
             _forward_runs(call, width, real, index, rule)
         elif which == 7:
-            _backward_runs(call, width, real, index, rule)
+            _backward_runs(call, width, real, index, rule, ())
         else:
-            _detached_runs(call, width, real, index, rule)
+            _backward_runs(call, width, real, index, rule, (0,))
 
-    code = c_function(loop)
-    function: Any = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(code.address)
-    return function, code.address
+    return jit.task_loop(loop)
 
 
 _KERNELS = (
@@ -95,15 +103,10 @@ _KERNELS = (
 
 
 @inlined
-def _array(address: Any, size: Any, dtype: Any) -> Any:
-    return carray(pointer(address), (np.int64(size),), dtype)
-
-
-@inlined
 def _next_task(call: Any, tasks: Any) -> Any:
     """(whether there is one, first row, end row, run) of the next task for this thread."""
-    ticket = np.uint64(next_ticket(_array(call.counter, 1, np.int64)))
-    chunks = _array(call.chunks, call.chunks_per_run + np.uint64(1), np.uint64)
+    ticket = np.uint64(next_ticket(array_at(call.counter, 1, np.int64)))
+    chunks = array_at(call.chunks, call.chunks_per_run + np.uint64(1), np.uint64)
     chunk = ticket % call.chunks_per_run
     return ticket < tasks, chunks[chunk], chunks[chunk + np.uint64(1)], ticket // call.chunks_per_run
 
@@ -111,17 +114,49 @@ def _next_task(call: Any, tasks: Any) -> Any:
 @inlined
 def _graph(call: Any, real: Any, index: Any) -> Any:
     return (
-        _array(call.indptr, call.nodes + np.uint64(1), index),
-        _array(call.indices, call.entries, index),
-        _array(call.w, call.entries, real),
-        _array(call.s, call.nodes, real),
+        array_at(call.indptr, call.nodes + ONE, index),
+        array_at(call.indices, call.entries, index),
+        array_at(call.w, call.entries, real),
+        array_at(call.s, call.nodes, real),
+        array_at(call.indptr, 0, index),
     )
 
 
 @inlined
+def _graph_of(call: Any, run: Any, real: Any, index: Any) -> Any:
+    """The graph of one run, its rows sorted if only some are wanted, and how many are within 0, 1, … hops."""
+    s = array_at(call.s, call.nodes, real)
+    addresses = (call.indptr, call.indices, call.w, call.indptr, np.uint64(0))
+    rows, entries, sorted_rows, hops = call.nodes, call.entries, np.uint64(0), np.uint64(0)
+    if call.reach != 0:
+        table = array_at(call.reach + run * np.uint64(40), 5, np.uint64)
+        addresses = (table[0], table[1], table[2], table[3], table[4])
+        hops = call.steps + TWO
+        rows = np.uint64(array_at(addresses[4], hops, np.int64)[call.steps])
+        sorted_rows = np.uint64(array_at(addresses[4], hops, np.int64)[call.steps + ONE])
+        entries = np.uint64(array_at(addresses[0], rows + ONE, index)[rows])
+    graph = (
+        array_at(addresses[0], rows + ONE, index),
+        array_at(addresses[1], entries, index),
+        array_at(addresses[2], entries, real),
+        s,
+        array_at(addresses[3], sorted_rows, index),
+    )
+    return graph, array_at(addresses[4], hops, np.int64)
+
+
+@inlined
+def _within(counts: Any, hops: Any, everything: Any) -> Any:
+    """How many rows are at most so many edges away from a wanted one."""
+    if counts.size == 0:
+        return everything
+    return np.uint64(counts[hops])
+
+
+@inlined
 def _scalars(call: Any, run: Any, real: Any) -> Any:
-    p = _array(call.p, call.runs, np.float64)[run]
-    m = _array(call.m, call.runs, np.float64)[run]
+    p = array_at(call.p, call.runs, np.float64)[run]
+    m = array_at(call.m, call.runs, np.float64)[run]
     return p, real(m), real(call.omega), real(call.eps2), call.flag != 0
 
 
@@ -135,13 +170,13 @@ def _buffers(call: Any, real: Any) -> Any:
 @compiled
 def _scale_tasks(call: Any, width: Any, real: Any) -> None:
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
-    s = _array(call.s, call.nodes, real)
-    X = _array(call.X, call.runs * stride, real)
-    Y = _array(call.Y, call.runs * stride, real)
-    norms = _array(call.norms, call.runs * call.nodes, real)
+    s, unsorted = array_at(call.s, call.nodes, real), array_at(call.indptr, 0, np.uint32)
+    X = array_at(call.X, call.runs * stride, real)
+    Y = array_at(call.Y, call.runs * stride, real)
+    norms = array_at(call.norms, call.runs * call.nodes, real)
     more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
     while more:
-        scale_rows(lo, hi, run * call.nodes, run * stride, s, X, Y, norms, call.blocks, width)
+        scale_rows(lo, hi, run * call.nodes, run * stride, s, unsorted, X, Y, norms, call.blocks, width)
         more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
 
@@ -149,12 +184,12 @@ def _scale_tasks(call: Any, width: Any, real: Any) -> None:
 def _forward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     graph = _graph(call, real, index)
-    X = _array(call.X, call.runs * stride, real)
-    Y = _array(call.Y, call.runs * stride, real)
-    out = _array(call.out, call.runs * stride, real)
-    norms = _array(call.norms, call.runs * call.nodes, real)
-    norms_next = _array(call.norms_next, call.runs * call.nodes, real)
-    alphas = _array(call.alphas, call.runs * call.nodes, real)
+    X = array_at(call.X, call.runs * stride, real)
+    Y = array_at(call.Y, call.runs * stride, real)
+    out = array_at(call.out, call.runs * stride, real)
+    norms = array_at(call.norms, call.runs * call.nodes, real)
+    norms_next = array_at(call.norms_next, call.runs * call.nodes, real)
+    alphas = array_at(call.alphas, call.runs * call.nodes, real)
     buffers = _buffers(call, real)
     more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
     while more:
@@ -169,8 +204,8 @@ def _forward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> N
 @inlined
 def _at(address: Any, place: Any, size: Any, real: Any) -> Any:
     """The ``place``-th of several arrays of ``size`` numbers that lie one after another."""
-    itemsize = np.uint64(_array(address, 1, real).itemsize)
-    return _array(address + np.uint64(place) * size * itemsize, size, real)
+    itemsize = np.uint64(array_at(address, 1, real).itemsize)
+    return array_at(address + np.uint64(place) * size * itemsize, size, real)
 
 
 @compiled
@@ -178,21 +213,22 @@ def _forward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> No
     """All steps forward; a task takes one run through all of them, so that its rows stay in the cache."""
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     size, nodes = call.runs * stride, call.runs * call.nodes
-    graph = _graph(call, real, index)
-    X = _array(call.X, size, real)
+    X = array_at(call.X, size, real)
     buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.runs)
+    more, lo, _, run = _next_task(call, call.runs)
     while more:
         p, m, omega, eps2, _ = _scalars(call, run, real)
         node, row = run * call.nodes, run * stride
+        graph, counts = _graph_of(call, run, real, index)
         scale_rows(
-            lo, hi, node, row, graph[3], X, _at(call.Y, 0, size, real), _at(call.norms, 0, nodes, real),
-            call.blocks, width,
+            lo, _within(counts, call.steps, call.nodes), node, row, graph[3], graph[4], X,
+            _at(call.Y, 0, size, real), _at(call.norms, 0, nodes, real), call.blocks, width,
         )  # fmt: skip
         for k in range(call.steps):
-            following = k + np.uint64(1)
+            following = k + ONE
             last = following == call.steps
-            out = _array(call.out, size, real) if last else _at(call.Y, following % call.states, size, real)
+            hi = _within(counts, call.steps - following, call.nodes)
+            out = array_at(call.out, size, real) if last else _at(call.Y, following % call.states, size, real)
             forward_rows(
                 lo, hi, node, row, graph, X, _at(call.Y, k % call.states, size, real),
                 _at(call.norms, k % np.uint64(2), nodes, real), out,
@@ -200,18 +236,18 @@ def _forward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> No
                 _at(call.alphas, k % call.kept_alphas, nodes, real),
                 (p, m, omega, eps2, last), buffers, call.blocks, width, rule,
             )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.runs)
+        more, lo, _, run = _next_task(call, call.runs)
 
 
 @inlined
 def _node_arrays(call: Any, real: Any) -> Any:
     size = call.runs * call.nodes
     return (
-        _array(call.u, size, real),
-        _array(call.t, size, real),
-        _array(call.pull, size, real),
-        _array(call.norms, size, real),
-        _array(call.alphas, size, real),
+        array_at(call.u, size, real),
+        array_at(call.t, size, real),
+        array_at(call.pull, size, real),
+        array_at(call.norms, size, real),
+        array_at(call.alphas, size, real),
     )
 
 
@@ -219,21 +255,21 @@ def _node_arrays(call: Any, real: Any) -> Any:
 def _prepare_tasks(call: Any, width: Any, real: Any) -> None:
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     size = call.runs * stride
-    s = _array(call.s, call.nodes, real)
-    Y = _array(call.Y, size, real)
-    F_next = _array(call.F_next, size, real)
-    Y_first = _array(call.Y_first, size, real)
-    G = _array(call.G, size, real)
-    gX = _array(call.gX, size, real)
-    YZ = _array(call.YZ, np.uint64(2) * size, real)
-    gm = _array(call.gm, call.runs * call.nodes, np.float64)
+    s, unsorted = array_at(call.s, call.nodes, real), array_at(call.indptr, 0, np.uint32)
+    Y = array_at(call.Y, size, real)
+    F_next = array_at(call.F_next, size, real)
+    Y_first = array_at(call.Y_first, size, real)
+    G = array_at(call.G, size, real)
+    gX = array_at(call.gX, size, real)
+    YZ = array_at(call.YZ, np.uint64(2) * size, real)
+    gm = array_at(call.gm, call.runs * call.nodes, np.float64)
     u, t, pull, norms, alphas = _node_arrays(call, real)
     more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
     while more:
         scalars = _scalars(call, run, real)
         prepare_rows(
-            lo, hi, run * call.nodes, run * stride, s, alphas, Y, F_next, Y_first, G,
-            YZ, u, t, pull, norms, gX, gm, scalars, call.blocks, width,
+            lo, hi, run * call.nodes, run * stride, s, unsorted, alphas, Y, F_next, Y_first, G, YZ, u,
+            t, pull, norms, gX, gm, scalars, call.blocks, width,
         )  # fmt: skip
         more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
@@ -242,10 +278,10 @@ def _prepare_tasks(call: Any, width: Any, real: Any) -> None:
 def _backward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     graph = _graph(call, real, index)
-    YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
-    G = _array(call.G, call.runs * stride, real)
-    yf = _array(call.yf, call.runs * call.nodes, real)
-    gp = _array(call.gp, call.runs * call.nodes, np.float64)
+    YZ = array_at(call.YZ, np.uint64(2) * call.runs * stride, real)
+    G = array_at(call.G, call.runs * stride, real)
+    yf = array_at(call.yf, call.runs * call.nodes, real)
+    gp = array_at(call.gp, call.runs * call.nodes, np.float64)
     u, _, _, norms, _ = _node_arrays(call, real)
     buffers = _buffers(call, real)
     more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
@@ -262,10 +298,10 @@ def _backward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> 
 def _detached_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     graph = _graph(call, real, index)
-    Y = _array(call.Y, call.runs * stride, real)
-    YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
-    G = _array(call.G, call.runs * stride, real)
-    yf = _array(call.yf, call.runs * call.nodes, real)
+    Y = array_at(call.Y, call.runs * stride, real)
+    YZ = array_at(call.YZ, np.uint64(2) * call.runs * stride, real)
+    G = array_at(call.G, call.runs * stride, real)
+    yf = array_at(call.yf, call.runs * call.nodes, real)
     _, _, _, norms, _ = _node_arrays(call, real)
     buffers = _buffers(call, real)
     more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
@@ -283,9 +319,9 @@ def _weight_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> No
     """The weights are common to all runs, so a task takes its rows through every run in turn."""
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     graph = _graph(call, real, index)
-    YZ = _array(call.YZ, np.uint64(2) * call.runs * stride, real)
-    yf = _array(call.yf, call.runs * call.nodes, real)
-    gw = _array(call.gw, call.entries, real)
+    YZ = array_at(call.YZ, np.uint64(2) * call.runs * stride, real)
+    yf = array_at(call.yf, call.runs * call.nodes, real)
+    gw = array_at(call.gw, call.entries, real)
     u, t, pull, norms, _ = _node_arrays(call, real)
     buffers = _buffers(call, real)
     more, lo, hi, _ = _next_task(call, call.chunks_per_run)
@@ -300,69 +336,47 @@ def _weight_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> No
 
 
 @compiled
-def _backward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
-    """All steps backward; a task takes one run through all of them."""
+def _backward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any, detached: Any) -> None:
+    """All steps backward, a run at a time; ``detached`` is empty unless ψ counts as a constant."""
     stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
     size, nodes = call.runs * stride, call.runs * call.nodes
-    graph = _graph(call, real, index)
-    Y_first = _array(call.Y, size, real)
-    G = _array(call.G, size, real)
-    gX = _array(call.gX, size, real)
-    YZ = _array(call.YZ, np.uint64(2) * size, real)
-    yf = _array(call.yf, nodes, real)
-    gm = _array(call.gm, nodes, np.float64)
-    gp = _array(call.gp, nodes, np.float64)
+    Y_first = array_at(call.Y, size, real)
+    G = array_at(call.G, size, real)
+    gX = array_at(call.gX, size, real)
+    YZ = array_at(call.YZ, np.uint64(2) * size, real)
+    yf = array_at(call.yf, nodes, real)
+    gm = array_at(call.gm, nodes, np.float64)
+    gp = array_at(call.gp, nodes, np.float64)
     u, t, pull, norms, _ = _node_arrays(call, real)
     buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.runs)
+    more, lo, _, run = _next_task(call, call.runs)
     while more:
         p, m, omega, eps2, want_p = _scalars(call, run, real)
         node, row = run * call.nodes, run * stride
+        graph, counts = _graph_of(call, run, real, index)
         for back in range(call.steps):
-            k = call.steps - np.uint64(1) - back
+            k = call.steps - ONE - back
             Y = _at(call.Y, k, size, real)
             raw = back == np.uint64(0)
-            F_next = _array(call.F_next, size, real) if raw else _at(call.Y, k + np.uint64(1), size, real)
+            F_next = array_at(call.F_next, size, real) if raw else _at(call.Y, k + ONE, size, real)
+            reached = _within(counts, back, call.nodes)
+            hi = _within(counts, back + ONE, call.nodes)
             prepare_rows(
-                lo, hi, node, row, graph[3], _at(call.alphas, k, nodes, real), Y, F_next, Y_first, G,
-                YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.blocks, width,
+                lo, reached, node, row, graph[3], graph[4], _at(call.alphas, k, nodes, real), Y, F_next,
+                Y_first, G, YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.blocks, width,
             )  # fmt: skip
-            backward_rows(
-                lo, hi, node, row, graph, YZ, u, norms, G,
-                yf, gp, (p, m, omega, eps2, want_p), buffers, call.blocks, width, rule,
+            rim_rows(
+                reached, hi, _within(counts, back + TWO, call.nodes), node, row, graph[4], Y, YZ, u, norms,
+                call.blocks, width,
             )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.runs)
-
-
-@compiled
-def _detached_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> None:
-    """The same where ψ counts as a constant."""
-    stride = call.nodes * call.blocks * np.uint64(BLOCK * len(width))
-    size, nodes = call.runs * stride, call.runs * call.nodes
-    graph = _graph(call, real, index)
-    Y_first = _array(call.Y, size, real)
-    G = _array(call.G, size, real)
-    gX = _array(call.gX, size, real)
-    YZ = _array(call.YZ, np.uint64(2) * size, real)
-    yf = _array(call.yf, nodes, real)
-    gm = _array(call.gm, nodes, np.float64)
-    u, t, pull, norms, _ = _node_arrays(call, real)
-    buffers = _buffers(call, real)
-    more, lo, hi, run = _next_task(call, call.runs)
-    while more:
-        p, m, omega, eps2, _ = _scalars(call, run, real)
-        node, row = run * call.nodes, run * stride
-        for back in range(call.steps):
-            k = call.steps - np.uint64(1) - back
-            Y = _at(call.Y, k, size, real)
-            raw = back == np.uint64(0)
-            F_next = _array(call.F_next, size, real) if raw else _at(call.Y, k + np.uint64(1), size, real)
-            prepare_rows(
-                lo, hi, node, row, graph[3], _at(call.alphas, k, nodes, real), Y, F_next, Y_first, G,
-                YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.blocks, width,
-            )  # fmt: skip
-            detached_rows(
-                lo, hi, node, row, graph, Y, YZ, norms, G,
-                yf, (p, m, omega, eps2, False), buffers, call.blocks, width, rule,
-            )  # fmt: skip
-        more, lo, hi, run = _next_task(call, call.runs)
+            scalars = (p, m, omega, eps2, want_p)
+            if len(detached) > 0:
+                detached_rows(
+                    lo, hi, node, row, graph, Y, YZ, norms, G, yf, scalars, buffers, call.blocks, width, rule
+                )
+            else:
+                backward_rows(
+                    lo, hi, node, row, graph, YZ, u, norms, G, yf, gp, scalars, buffers, call.blocks, width,
+                    rule,
+                )  # fmt: skip
+        more, lo, _, run = _next_task(call, call.runs)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from plap.kernels.penalty_code import POWER
-from plap.kernels.row_passes import Kernels, Rule
+from plap.kernels.row_passes import AllSteps, Kernels, Rule, Wanted
 from plap.kernels.triton.backward_rows import backward_rows, finish_hubs_backward, prepare_rows, weight_rows
 from plap.kernels.triton.forward_rows import finish_hubs, forward_rows, scale_rows
 from plap.kernels.triton.layout import layout, node_blocks, padded
@@ -21,11 +21,11 @@ class Launcher:
     """Launches kernels and waits for nothing; see :class:`plap.kernels.row_passes.Launcher`."""
 
     YZ_parts = 1
-    whole_runs = False
+    all_steps: AllSteps | None = None
 
     def __init__(
         self, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor,
-        mu: Tensor, omega: float, eps: float, rule: Rule,
+        mu: Tensor, omega: float, eps: float, rule: Rule, wanted: Wanted | None = None,
     ) -> None:  # fmt: skip
         self._runs, self._nodes, self._channels = x.shape
         self._indptr, self._indices, self._w = indptr, indices, weight
@@ -47,10 +47,6 @@ class Launcher:
         self._sums = x.new_empty(self._runs * slots * (self._channels + 2))
         self._totals = x.new_empty(0)
         self._device = x.device
-
-    def all_steps(self, kernel: str, steps: int, *, flag: bool = False, **tensors: Tensor) -> None:
-        """Not for kernels whose blocks of rows wait for each other after every step."""
-        raise NotImplementedError(kernel)
 
     def __call__(self, kernel: str, *, flag: bool = False, **tensors: Tensor) -> None:
         """Run a kernel."""
