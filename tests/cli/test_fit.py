@@ -49,7 +49,7 @@ def test_fit_predict_report(
     out = tmp_path / "out"
     assert run(monkeypatch, "fit", str(folder), "-o", str(out), *SMALL, "--models", "pgnn") == 0
     shown = capsys.readouterr().out
-    for name in ("pGNN", "MLP", "label propagation", "Selected hyperparameters: penalty ="):
+    for name in ("pGNN", "MLP", "label propagation", "Selected hyperparameters: model = pgnn, penalty ="):
         assert name in shown
     assert sorted(path.name for path in out.iterdir()) == [
         "manifest.json", "metrics.json", "model.json", "model.safetensors",

@@ -92,16 +92,16 @@ def test_an_ensemble_takes_over_known_runs_and_leaves_out_what_was_cut_off(clock
 def test_a_search_hands_its_winner_on() -> None:
     space = SearchSpace(RunConfig(max_epochs=8), p=(2.0,), mu=(0.1,), K=(2,), penalty=("power",))
     found = tune(*GIVEN, SPLIT, space=space, budget=100)
-    assert [run.config for run in found.winners] == [found.best.with_values(seed=k) for k in range(3)]
-    again = train_runs(*GIVEN, [found.winners[1].config], SPLIT)
-    assert again[0].val_score == found.winners[1].val_score
+    assert [run.config for run in found.finalists[:3]] == [found.best.with_values(seed=k) for k in range(3)]
+    again = train_runs(*GIVEN, [found.finalists[1].config], SPLIT)
+    assert again[0].val_score == found.finalists[1].val_score
 
 
 def test_a_search_in_a_hurry_ends_in_time_with_a_model(clock: Clock) -> None:
     found = tune(*GIVEN, SPLIT, budget=100_000, time_limit=150)
     assert clock.now <= 151
-    assert found.winners
-    assert found.winners[0].out_of_time
+    assert found.finalists
+    assert found.finalists[0].out_of_time
     assert not found.interrupted
     assert min(trial.config.lr for trial in found.trials) >= 0.01
 

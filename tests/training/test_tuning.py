@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import plap
 import tiny_training as tiny
 from plap import InputError
+from plap.data.tasks import Regression
 from plap.training import (
     History,
     Progress,
@@ -24,7 +25,7 @@ from plap.training import (
     train_runs,
     tune,
 )
-from plap.training.tuning import _ranked, usual_budget
+from plap.training.tuning import _as_good, _ranked, usual_budget
 
 DATA = tiny.data(nodes=80, phi=-0.6)
 SPLIT = tiny.masks(DATA.y)
@@ -33,7 +34,7 @@ BUDGET = 4000
 
 
 def search(y: torch.Tensor = DATA.y, **options: object) -> TuneResult:
-    return tune(DATA.graph, DATA.x, y, SPLIT, space=SPACE, budget=BUDGET, **options)  # type: ignore[arg-type]
+    return tune(DATA.graph, DATA.x, y, SPLIT, **{"space": SPACE, "budget": BUDGET} | options)  # type: ignore[arg-type]
 
 
 RESULT = search()
@@ -223,14 +224,15 @@ def test_where_edges_bring_nothing_the_model_without_them_is_preferred() -> None
     assert not found.uses_edges
 
 
+def run(config: RunConfig, score: float, losses: list[float]) -> RunResult:
+    curve = torch.tensor(losses, dtype=torch.float64)
+    history = History(curve, curve, torch.full_like(curve, score))
+    return RunResult(config, 1, len(losses), 0.0, history, score, losses[0], {}, torch.zeros(1, 1))
+
+
 def test_among_equal_scores_the_lowest_loss_of_a_run_decides() -> None:
     """With 40 validation nodes a point less is made up for by a much lower loss, with 40,000 it is not."""
     configs = [RunConfig(p=p) for p in (1.0, 1.5, 2.0)]
-
-    def run(config: RunConfig, score: float, losses: list[float]) -> RunResult:
-        curve = torch.tensor(losses, dtype=torch.float64)
-        history = History(curve, curve, torch.full_like(curve, score))
-        return RunResult(config, 1, len(losses), 0.0, history, score, losses[0], {}, torch.zeros(1, 1))
 
     even = [run(c, 0.8, [1.0, low]) for c, low in zip(configs, (0.9, 0.4, 0.8), strict=True)]
     assert _ranked(configs, even, 1, 40) == [configs[1], configs[2], configs[0]]
@@ -253,3 +255,46 @@ def test_every_model_adds_to_the_usual_budget_of_a_small_graph() -> None:
 def test_no_space_at_all() -> None:
     with pytest.raises(InputError, match="at least one"):
         tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[])
+
+
+def scored(model: str, *scores: float) -> list[RunResult]:
+    return [run(RunConfig(model, seed=k), score, [1.0]) for k, score in enumerate(scores)]
+
+
+@pytest.mark.parametrize(
+    ("best", "other", "nodes", "expected"),
+    [
+        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.7), 100, True),  # two standard errors are 0.08
+        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.67), 100, False),
+        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.7), 10_000, False),
+        (scored("mlp", 0.8, 0.8), scored("pgnn", 0.8, 0.8), 100, False),
+        (scored("pgnn", 0.8, 0.8), scored("mlp", 0.8, 0.78), 100, True),
+        (scored("mlp", 0.8, 0.8), scored("mlp", 0.8, 0.78), 100, True),
+        (scored("gcn", 1.0, 1.0), scored("pgnn", 1.0, 1.0), 100, True),
+        (scored("gcn", 1.0, 1.0), scored("pgnn", 1.0, 0.99), 100, False),
+        (scored("gcn", 0.8, 0.8), [], 100, False),
+    ],
+)
+def test_what_validation_cannot_tell_apart(
+    best: list[RunResult], other: list[RunResult], nodes: int, expected: bool
+) -> None:
+    assert _as_good(best, other, nodes, DATA.task) is expected
+
+
+def test_the_scale_of_an_error_is_that_of_the_error() -> None:
+    numbers = Regression().with_metric("mae")
+    assert _as_good(scored("gcn", -50.0), scored("pgnn", -59.0), 100, numbers)
+    assert not _as_good(scored("gcn", -50.0), scored("pgnn", -61.0), 100, numbers)
+
+
+@pytest.mark.parametrize("as_good", [True, False])
+def test_the_second_best_is_handed_on_if_it_is_as_good(
+    as_good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("plap.training.tuning._as_good", lambda *_: as_good)
+    found = search(budget=400)
+    seeds = [run.config.seed for run in found.finalists]
+    assert seeds == ([0, 1, 2, 0, 1, 2] if as_good else [0, 1, 2])
+    assert (found.runner_up is not None) is as_good
+    chosen = [found.best] if found.runner_up is None else [found.best, found.runner_up]
+    assert list(dict.fromkeys(run.config.with_values(seed=0) for run in found.finalists)) == chosen

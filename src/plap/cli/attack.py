@@ -16,11 +16,11 @@ from plap.errors import InputError
 from plap.fitting.artifacts import check_writable as check_result_writable
 from plap.fitting.artifacts import load_model
 from plap.fitting.artifacts.folder import read_files, replace_file
+from plap.fitting.prediction import member_configs
 from plap.insight import load_members
 from plap.insight.attack import AttackCurve, AttackPoint, attack_curve, retraining
 from plap.reporting.html_page import with_attack_section
 from plap.reporting.terminal import make_console, print_line, text_table
-from plap.training import RunConfig
 
 _PARTS = (0.1, 0.25, 0.5, 1.0)
 """Budgets that are tried, as parts of the largest."""
@@ -80,13 +80,14 @@ def attack(
         raise InputError(
             f"{data.name} is not the graph that {out} was fitted on, so its test nodes are unknown"
         )
-    config = RunConfig.from_dict(dict(file.config))
-    modules = load_members(config, file.states[:members], data.x.shape[1], len(file.classes))
+    configs = member_configs(file)[:members]
+    modules = load_members(configs, file.states[:members], data.x.shape[1], len(file.classes))
     judged = in_role(out, "test") & (known >= 0)
     retrain = None
     if poison:
         sets = HoldOut(in_role(out, "train"), in_role(out, "val"))
-        retrain = retraining(config, data.x, known, sets, len(modules), file.task)
+        different = dict.fromkeys(config.with_values(seed=configs[0].seed) for config in configs)
+        retrain = retraining(list(different), data.x, known, sets, len(modules), file.task)
     if local:
         first = judged.nonzero().squeeze(1)[local:]
         judged[first] = False

@@ -37,7 +37,7 @@ from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_metrics, load_model
 from plap.fitting.node_stories import Storyteller
-from plap.fitting.prediction import as_fitted
+from plap.fitting.prediction import as_fitted, member_configs
 from plap.insight import load_members
 from plap.insight.learned import Learned, what_was_learned
 from plap.models import find_model
@@ -204,12 +204,12 @@ def open_fitted(
 
 
 def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
-    config = RunConfig.from_dict(dict(file.config))
+    configs = member_configs(file)
     classes = [str(name) for name in file.classes]
-    members = load_members(config, file.states, data.x.shape[1], len(classes))
+    members = load_members(configs, file.states, data.x.shape[1], len(classes))
     known = file.task.recoded(data.y, data.task)
     judged = in_role(out, "test") if data.graph.digest == file.graph_digest else None
-    return what_was_learned(members, data, classes, known=known, judged=judged, seed=config.seed)
+    return what_was_learned(members, data, classes, known=known, judged=judged, seed=configs[0].seed)
 
 
 def in_role(out: Path, wanted: str) -> torch.Tensor:

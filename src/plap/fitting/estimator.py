@@ -26,7 +26,7 @@ from plap.data.tasks import ClassWeight, Multiclass, Task
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_model
 from plap.fitting.decisions import settle
-from plap.fitting.prediction import member_probabilities
+from plap.fitting.prediction import member_configs, member_probabilities
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL, FitSettings
 from plap.graph import Graph, check_graph
@@ -86,7 +86,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         self._remember(names, columns, features.shape[1])
         runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
         self.validation_score_ = task.metric.sign * float(np.mean([run.val_score for run in runs]))
-        self._states = tuple(run.state for run in runs)
+        self._configs, self._states = [run.config for run in runs], tuple(run.state for run in runs)
         self.task_, self._probabilities = settle(
             fitted.ensemble.task, fitted.ensemble.probabilities, labels, sets.val
         )
@@ -113,7 +113,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             raise InputError(
                 f"X has {features.shape[1]} features, but the model was fitted with {self._width}"
             )
-        return member_probabilities(self.config_, self._states, graph, features, self.task_)
+        return member_probabilities(self._configs, self._states, graph, features, self.task_)
 
     def _remember(self, names: tuple[str, ...] | None, columns: ColumnTransform | None, width: int) -> None:
         """Note what X looked like; ``names`` are those of its columns, where it was a table."""
@@ -131,6 +131,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             feature_names = self.columns_.feature_names
         return SavedModel(
             config=self.config_.to_dict(),
+            configs=[config.to_dict() for config in self._configs],
             states=self._states,
             task=self._named_task(),
             num_features=self._width,
@@ -145,14 +146,17 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def _loaded(cls, file: SavedModel) -> Self:
+        configs = member_configs(file)
         config = RunConfig.from_dict(dict(file.config))
-        model = cls(**{name: config.value(name) for name in (*_SEARCHED, "hidden", "seed")}, tune=None)
+        values = config.to_dict()  # a deep pGNN has no penalty
+        kept = {name: values[name] for name in (*_SEARCHED, "hidden", "seed") if name in values}
+        model = cls(**kept, tune=None)
         model.config_, model.trials_, model.task_ = config, (), file.task
         names = None
         if file.columns is not None:
             names = (*(column.name for column in file.columns.columns), *file.columns.unused)
         model._remember(names, file.columns, file.num_features)
-        model._states = tuple(dict(state) for state in file.states)
+        model._configs, model._states = configs, tuple(dict(state) for state in file.states)
         model._probabilities = None
         model._digests = (file.graph_digest, file.features_digest)
         return model

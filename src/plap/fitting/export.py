@@ -16,7 +16,7 @@ from plap.checks import import_extra
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_model
-from plap.fitting.prediction import member_probabilities
+from plap.fitting.prediction import member_configs, member_probabilities
 from plap.graph import Graph
 from plap.insight.members import load_members
 from plap.models import find_model, models_with
@@ -88,11 +88,11 @@ def export_model(model: SavedModel | Path | str, path: Path | str) -> Export:
         import_extra("onnxscript", "onnx", "an export to ONNX")
     if not isinstance(model, SavedModel):
         model = load_model(model)
-    config = RunConfig.from_dict(dict(model.config))
-    if not find_model(config.model).exportable:
-        raise InputError(f"{models_with('exportable')} can be exported, not {config.model}")
-    program = _traced(_Ensemble(config, model), model.num_features)
-    difference = _difference(program, config, model)
+    for config in member_configs(model):
+        if not find_model(config.model).exportable:
+            raise InputError(f"{models_with('exportable')} can be exported, not {config.model}")
+    program = _traced(_Ensemble(model), model.num_features)
+    difference = _difference(program, model)
     if difference > _TOLERANCE:
         raise InputError(
             f"the exported program differs from the model by {difference:.1g}: nothing is written"
@@ -105,10 +105,14 @@ def export_model(model: SavedModel | Path | str, path: Path | str) -> Export:
 class _Ensemble(torch.nn.Module):
     """All members and what the task makes of their outputs, as one function of tensors."""
 
-    def __init__(self, config: RunConfig, model: SavedModel) -> None:
+    def __init__(self, model: SavedModel) -> None:
         super().__init__()
-        members = load_members(config, model.states, model.num_features, model.task.num_outputs)
+        configs = member_configs(model)
+        members = load_members(configs, model.states, model.num_features, model.task.num_outputs)
         self.members = torch.nn.ModuleList(members).eval()
+        self._alike: dict[RunConfig, list[int]] = {}
+        for k, config in enumerate(configs):
+            self._alike.setdefault(config.with_values(seed=0), []).append(k)
         self.task: Task = model.task
         for module in self.modules():
             if isinstance(module, PLaplacianConv):
@@ -116,12 +120,16 @@ class _Ensemble(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         graph = _TracedGraph(edge_index, edge_weight, x.shape[0])
-        alike = [member for member in self.members if isinstance(member, PGNN)]
-        logits = self._together(alike, x, graph) if alike else self._in_turn(x, graph)
+        logits = torch.cat([self._of_alike(places, x, graph) for places in self._alike.values()])
         return self.task.calibrated(self.task.probabilities(logits).mean(0))
 
-    def _in_turn(self, x: Tensor, graph: Graph) -> Tensor:
-        return torch.stack([member(x, graph) for member in self.members])
+    def _of_alike(self, places: list[int], x: Tensor, graph: Graph) -> Tensor:
+        """Logits [members, N, L] of members with one configuration."""
+        members = [self.members[k] for k in places]
+        several = [member for member in members if isinstance(member, PGNN)]
+        if several:
+            return self._together(several, x, graph)
+        return torch.stack([member(x, graph) for member in members])
 
     def _together(self, members: list[PGNN], x: Tensor, graph: Graph) -> Tensor:
         """All members propagate as one stack, so that the program has the steps once and not per member."""
@@ -169,11 +177,11 @@ def _random_inputs(nodes: int, features: int) -> tuple[Tensor, Tensor, Tensor]:
     return torch.randn(nodes, features, generator=draws), graph.edge_index, graph.weight
 
 
-def _difference(program: torch.export.ExportedProgram, config: RunConfig, model: SavedModel) -> float:
+def _difference(program: torch.export.ExportedProgram, model: SavedModel) -> float:
     """Largest difference from plap's own result, in units of the largest number that is predicted."""
     x, edge_index, weight = _random_inputs(_CHECKED, model.num_features)
     graph = Graph.from_edge_index(edge_index, weight, _CHECKED)
-    expected = member_probabilities(config, model.states, graph, x, model.task)
+    expected = member_probabilities(member_configs(model), model.states, graph, x, model.task)
     with torch.no_grad():
         got = program.module()(x, edge_index, weight)
     return float((got - expected).abs().max() / expected.abs().max().clamp(min=1.0))

@@ -16,7 +16,7 @@ from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel
 from plap.fitting.comparison import Comparison
-from plap.fitting.prediction import predict_nodes
+from plap.fitting.prediction import member_configs, predict_nodes
 from plap.insight.members import load_members, members_of, node_embeddings, tsne
 from plap.insight.node_explanation import NodeExplanation, explain_node, feature_means
 from plap.insight.trust import can_be_judged, edge_trust
@@ -47,11 +47,10 @@ def check_explainable(config: RunConfig, task: Task) -> None:
         )
 
 
-def hops_of(config: RunConfig, member: torch.nn.Module) -> int:
-    """How far a model that can be explained looks."""
-    halo = halo_of(config, member)
-    assert halo is not None  # every model with states of pairs says so
-    return halo.hops
+def hops_of(configs: Sequence[RunConfig], members: Sequence[torch.nn.Module]) -> int:
+    """How far the members of a model that can be explained look."""
+    halos = [halo_of(config, member) for config, member in zip(configs, members, strict=True)]
+    return max(halo.hops for halo in halos if halo is not None)  # a model with states of pairs has one
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,13 +73,14 @@ class Storyteller:
     @classmethod
     def of_model(cls, model: SavedModel, data: GraphData) -> Storyteller:
         """For a model that was read from a folder, and a graph with the features that it was fitted with."""
-        config = RunConfig.from_dict(dict(model.config))
-        check_explainable(config, model.task)
-        members = load_members(config, model.states, data.x.shape[1], model.task.num_outputs)
+        configs = member_configs(model)
+        for config in configs:
+            check_explainable(config, model.task)
+        members = load_members(configs, model.states, data.x.shape[1], model.task.num_outputs)
         said = torch.from_numpy(predict_nodes(model, data).probabilities)
         trust = edge_trust(members, data.x, data.graph) if can_be_judged(data.graph) else None
         return cls(
-            members, hops_of(config, members[0]), data, model.task, said,
+            members, hops_of(configs, members), data, model.task, said,
             model.task.recoded(data.y, data.task), trust,
         )  # fmt: skip
 
@@ -236,8 +236,9 @@ def storyteller(comparison: Comparison, trust: Tensor | None, members: int | Non
     """What explains predictions of a fit, by the first ``members`` of the ensemble or by all."""
     data, fitted, task = comparison.data, comparison.fitted, comparison.task
     check_explainable(fitted.config, task)
-    asked = members_of(fitted.ensemble.runs, data.x.shape[1], task.num_outputs)[:members]
-    hops = hops_of(fitted.config, asked[0])
+    runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0][:members]
+    asked = members_of(runs, data.x.shape[1], task.num_outputs)
+    hops = hops_of([run.config for run in runs], asked)
     return Storyteller(asked, hops, data, task, comparison.model.probabilities, data.y, trust)
 
 

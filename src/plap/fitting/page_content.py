@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,6 +33,7 @@ from plap.reporting.fit_content import (
     TrialRow,
     finding,
 )
+from plap.training import RunConfig
 
 _ROWS = 20
 MOST_JUDGED = 100_000
@@ -66,7 +68,7 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
         per_class=_per_class(comparison) if single else (),
         runs=[
             TrainingRun(
-                f"seed {run.config.seed}",
+                f"seed {run.config.seed}" + ("" if fitted.is_of_winner(run) else ", runner-up"),
                 run.history.train_loss.tolist(),
                 run.history.val_loss.tolist(),
                 (metric.sign * run.history.val_score).tolist(),
@@ -81,7 +83,8 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
         columns=_columns(comparison),
         relations=_relations(comparison),
         neighbours=_neighbours(comparison) if single else None,
-        chosen=searched_values(fitted.config) | {"hidden": fitted.config.value("hidden")},
+        chosen=_hyperparameters(fitted.config),
+        runner_up={} if fitted.runner_up is None else _hyperparameters(fitted.runner_up),
         provenance={
             "source": data.provenance.source,
             "graph": data.graph.digest[:16],
@@ -91,6 +94,10 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
         },
         versions=current_versions(),
     )
+
+
+def _hyperparameters(config: RunConfig) -> dict[str, Any]:
+    return {"model": config.model, **searched_values(config), "hidden": config.value("hidden")}
 
 
 def _one_answer(comparison: Comparison) -> str:

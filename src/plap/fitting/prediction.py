@@ -21,9 +21,10 @@ from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel
 from plap.graph import Graph
+from plap.insight.members import load_members
 from plap.models import find_model
 from plap.nn.linear import Features
-from plap.training import RunConfig, build_module
+from plap.training import RunConfig
 from plap.training.devices import choose_device
 
 _ADDED_LATER = {"stopping"}
@@ -41,10 +42,9 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
     device : {"auto", "cpu", "cuda", "cuda:N", "mps"}
     """
     data = as_fitted(model, data)
-    config = RunConfig.from_dict(dict(model.config))
-    if set(config.to_dict()) - set(model.config) - _ADDED_LATER - set(find_model(config.model).later):
-        raise InputError(f"{model.path}: model.json does not have the whole configuration")
-    probabilities = member_probabilities(config, model.states, data.graph, data.x, model.task, device=device)
+    probabilities = member_probabilities(
+        member_configs(model), model.states, data.graph, data.x, model.task, device=device
+    )
     known = model.task.recoded(data.y, data.task)
     return Predictions(
         data.node_ids,
@@ -53,6 +53,17 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
         ["unlabelled"] * data.graph.num_nodes,
         None if known is None else known.numpy(),
     )
+
+
+def member_configs(model: SavedModel) -> list[RunConfig]:
+    """The configuration of each member."""
+    found = []
+    for saved in model.configs or [model.config] * len(model.states):
+        config = RunConfig.from_dict(dict(saved))
+        if set(config.to_dict()) - set(saved) - _ADDED_LATER - set(find_model(config.model).later):
+            raise InputError(f"{model.path}: model.json does not have the whole configuration")
+        found.append(config)
+    return found
 
 
 def read_like(model: SavedModel, source: Any, options: TableOptions | None = None) -> GraphData:
@@ -179,7 +190,7 @@ def agreement(table: Predictions, data: GraphData) -> dict[str, Any]:
 
 
 def member_probabilities(
-    config: RunConfig,
+    configs: Sequence[RunConfig],
     states: Sequence[Mapping[str, Tensor]],
     graph: Graph,
     x: Features,
@@ -189,20 +200,15 @@ def member_probabilities(
 ) -> Tensor:
     """Mean probabilities [N, L] of an ensemble on any graph, as ``task`` calibrates them.
 
-    The members need not have seen the graph.
+    There is one configuration per member. The members need not have seen the graph.
     """
     chosen = choose_device(device)
     graph = graph.to(chosen)
     if chosen.type != "cpu":
         x = x.to(chosen).to_dense()
     total = torch.zeros(graph.num_nodes, task.num_outputs, device=chosen)
-    for state in states:
-        module = build_module(config, x.shape[1], task.num_outputs)
-        try:
-            module.load_state_dict(dict(state))
-        except RuntimeError:
-            raise InputError("the model's weights do not fit its configuration") from None
-        module.to(chosen).eval()
+    for module in load_members(configs, states, x.shape[1], task.num_outputs):
+        module.to(chosen)
         with torch.no_grad():
             logits = module(x, graph)
         total += task.probabilities(logits)

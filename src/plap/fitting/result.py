@@ -46,9 +46,11 @@ class FitResult(Comparison):
     def saved_model(self) -> SavedModel:
         """The ensemble, and what it was made for."""
         data, fitted = self.data, self.fitted
+        members = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
         return SavedModel(
             config=fitted.config.to_dict(),
-            states=[run.state for run in fitted.ensemble.runs if run.best_epoch > 0],
+            configs=[run.config.to_dict() for run in members],
+            states=[run.state for run in members],
             task=self.task,
             num_features=data.x.shape[1],
             feature_names=data.feature_names,
@@ -97,8 +99,10 @@ class FitResult(Comparison):
                 for method in self.methods
             ],
             "config": fitted.config.to_dict(),
+            "runner_up": None if fitted.runner_up is None else fitted.runner_up.to_dict(),
             "members": [
                 {
+                    "runner_up": not fitted.is_of_winner(run),
                     "seed": run.config.seed,
                     "epochs": run.epochs,
                     "best_epoch": run.best_epoch,

@@ -50,12 +50,22 @@ class Fitted:
     """A model that was found."""
 
     config: RunConfig
+    """Of the winner."""
     trials: tuple[Trial, ...]
     """What the search tried; nothing where there was none."""
     ensemble: Ensemble
     interrupted: bool = False
     out_of_time: bool = False
     """Whether a time limit ended the search or the training."""
+
+    @property
+    def runner_up(self) -> RunConfig | None:
+        """The configuration of the members that are not the winner's, where there are any."""
+        return next((run.config for run in self.ensemble.runs if not self.is_of_winner(run)), None)
+
+    def is_of_winner(self, run: RunResult) -> bool:
+        """Whether a member of the ensemble has the winner's configuration."""
+        return run.config.with_values(seed=self.config.seed) == self.config
 
 
 Train = Callable[[str, ProgressCallback | None], Fitted]
@@ -77,6 +87,8 @@ def fit_model(
 ) -> Fitted:
     """Search the model's own grid, then train the winner with several seeds, on the whole graph.
 
+    Where validation cannot tell the second best from the winner, every other member is one of these.
+
     Parameters
     ----------
     graph, x, y, split, num_classes, task, progress :
@@ -96,7 +108,7 @@ def fit_model(
     interrupted = False
     memory = settings.memory_budget
     if not settings.search:
-        (config,) = with_measurements([config], graph, x)
+        (config,) = configs = with_measurements([config], graph, x)
     else:
         spaces = _spaces(config, settings, graph, y, split)
         usual = settings.budget == "auto" and settings.time_limit == "auto"
@@ -107,7 +119,8 @@ def fit_model(
             num_classes=num_classes, task=task, device=settings.device, memory_budget=memory,
             progress=_part(progress, 0.0, _SEARCH), time_limit=deadline,
         )  # fmt: skip
-        config, trials, interrupted, known = found.best, found.trials, found.interrupted, found.winners
+        config, trials, interrupted, known = found.best, found.trials, found.interrupted, found.finalists
+        configs = [config, *([] if found.runner_up is None else [found.runner_up])]
         # whoever interrupts does not wait for another training, and after a time limit there is none
         if interrupted or (deadline.passed and not known) or any(run.out_of_time for run in known):
             runs = known if known and not interrupted else (found.best_run,)
@@ -115,7 +128,7 @@ def fit_model(
             return checked(Fitted(runs[0].config, trials, combine(runs, task), interrupted, out_of_time=True))
     report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
-        graph, x, y, split, config, settings.members, known=known, num_classes=num_classes, task=task,
+        graph, x, y, split, configs, settings.members, known=known, num_classes=num_classes, task=task,
         device=settings.device, memory_budget=memory, progress=report, time_limit=deadline,
     )  # fmt: skip
     interrupted = interrupted or any(run.interrupted for run in ensemble.runs)

@@ -128,13 +128,18 @@ def attack_curve(
 
 
 def retraining(
-    config: RunConfig, x: Features, y: Tensor, split: SplitLike, members: int, task: Task | None = None
+    config: RunConfig | Sequence[RunConfig],
+    x: Features,
+    y: Tensor,
+    split: SplitLike,
+    members: int,
+    task: Task | None = None,
 ) -> Retrain:
     """For ``retrain`` of :func:`attack_curve`: trains as many members of the same configuration anew.
 
     Parameters
     ----------
-    config : RunConfig
+    config : RunConfig, or several, in turn
         Its seed is that of the first member.
     x, y, split, task :
         As for :func:`plap.training.train_ensemble`.

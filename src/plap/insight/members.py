@@ -20,13 +20,16 @@ from plap.training import RunConfig, RunResult, build_module
 
 
 def load_members(
-    config: RunConfig, states: Sequence[Mapping[str, Tensor]], features: int, classes: int
+    config: RunConfig | Sequence[RunConfig],
+    states: Sequence[Mapping[str, Tensor]],
+    features: int,
+    classes: int,
 ) -> list[torch.nn.Module]:
     """One module per set of weights, in evaluation mode.
 
     Parameters
     ----------
-    config : RunConfig
+    config : RunConfig, or one per member
     states : sequence of state dictionaries
         One per member of the ensemble.
     features, classes : int
@@ -39,9 +42,10 @@ def load_members(
     >>> member.training
     False
     """
+    configs = [config] * len(states) if isinstance(config, RunConfig) else config
     members = []
-    for state in states:
-        module = build_module(config, features, classes)
+    for each, state in zip(configs, states, strict=True):
+        module = build_module(each, features, classes)
         try:
             module.load_state_dict(dict(state))
         except RuntimeError:

@@ -135,11 +135,17 @@ def _pairs_apart(graph: Graph, joined: Tensor, rng: np.random.Generator) -> Tens
 def _judged(
     members: Sequence[Any], x: Features, rests: Iterable[tuple[NDArray[Any], Graph]], asked: Tensor
 ) -> NDArray[np.float64]:
-    """Mean evidence of the members about each pair, on the graph without the edges of the pair's part."""
+    """Mean evidence of the members about each pair, on the graph without the edges of the pair's part.
+
+    Members whose evidence has other columns have other states: these columns stand beside.
+    """
     rows: NDArray[np.float64] | None = None
     for chosen, rest in rests:
-        each = [pair_evidence(member, x, rest, asked[:, chosen]) for member in members]
-        mean = torch.stack(each).double().mean(0).numpy()
+        alike: dict[int, list[Tensor]] = {}
+        for member in members:
+            evidence = pair_evidence(member, x, rest, asked[:, chosen])
+            alike.setdefault(evidence.shape[1], []).append(evidence)
+        mean = np.hstack([torch.stack(each).double().mean(0).numpy() for each in alike.values()])
         rows = np.empty((asked.shape[1], mean.shape[1])) if rows is None else rows
         rows[chosen] = mean
     assert rows is not None

@@ -200,6 +200,8 @@ class FitReport:
     """How many edges were drawn and judged; None: all were."""
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)
     """The hyperparameters that were used in the end."""
+    runner_up: Mapping[str, float | int | str] = field(default_factory=dict)
+    """Those of every other member of the ensemble, where validation could not tell them from the former."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     """Where the data came from, digests, date, duration."""
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -93,10 +93,19 @@ def show_fit(report: FitReport, folder: Path, console: Console | None = None) ->
     print_line(console, report.finding)
     for note in report.dataset.notes:
         print_line(console, f"· {note}")
-    chosen = ", ".join(f"{name} = {number(value)}" for name, value in report.chosen.items())
-    print_line(console, f"Selected hyperparameters: {chosen}")
+    print_line(console, f"Selected hyperparameters: {_listed(report.chosen)}")
+    if report.runner_up:
+        print_line(
+            console,
+            f"Validation cannot tell the second best from it, so every other member of the ensemble has its "
+            f"hyperparameters: {_listed(report.runner_up)}",
+        )
     place = f"Predictions, model and page are in {folder}: open {folder / 'report.html'}"
     print_line(console, place, wrap=False)
+
+
+def _listed(values: Mapping[str, float | int | str]) -> str:
+    return ", ".join(f"{name} = {number(value)}" for name, value in values.items())
 
 
 def _row(score: Score, share: bool) -> tuple[str, ...]:

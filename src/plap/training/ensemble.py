@@ -1,7 +1,8 @@
-"""One configuration trained with several seeds; predictions are made from the mean probabilities."""
+"""A configuration, or two, trained with several seeds; predictions are made from the mean probabilities."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,21 +41,22 @@ def train_ensemble(
     x: Features,
     y: Tensor,
     split: SplitLike,
-    config: RunConfig,
+    config: RunConfig | Sequence[RunConfig],
     seeds: int | Sequence[int] = 8,
     *,
     known: Sequence[RunResult] = (),
     **options: Any,
 ) -> Ensemble:
-    """Train ``config`` with each of several seeds in one batch.
+    """Train a configuration with each of several seeds, all of them together.
 
     Parameters
     ----------
     graph, x, y, split :
         As for :func:`plap.training.train_runs`.
-    config : RunConfig
+    config : RunConfig, or a sequence of them
+        Of several, each is trained with the first seed, then each with the next, and so on.
     seeds : int or sequence of int
-        A number n stands for the n seeds from ``config.seed`` on.
+        A number n stands for n members, with the seeds from that of the configuration on.
     known : sequence of RunResult
         Runs on the same data, such as those of a search, which are not trained again.
     **options :
@@ -66,16 +68,20 @@ def train_ensemble(
         Runs that were interrupted before their first epoch are left out of the mean. Those that were cut off
         by a time limit are left out altogether if there are others.
     """
+    configs = [config] if isinstance(config, RunConfig) else list(config)
+    if not configs:
+        raise InputError("config must be a RunConfig or a list of at least one")
     if isinstance(seeds, Sequence):
-        chosen = seeds
+        wanted = [each.with_values(seed=seed) for seed in seeds for each in configs]
     else:
-        chosen = range(config.seed, config.seed + check_integer("seeds", seeds, 1))
-    if not chosen:
+        members = check_integer("seeds", seeds, 1)
+        further = (each.with_values(seed=each.seed + k) for k in range(members) for each in configs)
+        wanted = list(itertools.islice(further, members))
+    if not wanted:
         raise InputError("seeds must contain at least one seed")
     task = training_task(
         y, [split], graph.num_nodes, options.pop("num_classes", None), options.pop("task", None)
     )
-    wanted = [config.with_values(seed=seed) for seed in chosen]
     done = {run.config: run for run in known}
     missing = [each for each in wanted if each not in done]
     if missing:

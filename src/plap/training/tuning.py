@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -77,8 +78,11 @@ class TuneResult:
     best_run: RunResult
     """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
     interrupted: bool = False
-    winners: tuple[RunResult, ...] = ()
-    """The winner's runs of the last rung: members of an ensemble that need not be trained again."""
+    runner_up: RunConfig | None = None
+    """The second best, unless its validation score is worse by more than two standard errors: whoever cannot
+    tell two models apart does better to let both of them predict."""
+    finalists: tuple[RunResult, ...] = ()
+    """Runs of these two in the last rung: members of an ensemble that need not be trained again."""
 
     @property
     def uses_edges(self) -> bool:
@@ -118,7 +122,8 @@ def tune(
     the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
     mean validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
-    few of them many candidates score about the same, and the loss tells them apart. Several models share the
+    few of them many candidates score about the same, and the loss tells them apart. The second best is told
+    as well where its score differs by less than validation can tell. Several models share the
     budget, a large one counting as many small ones; the spaces of one model share its part, and the best of
     each space goes on to the end. Only labels of training and validation nodes are read.
 
@@ -204,9 +209,17 @@ def tune(
         if interrupted:
             return TuneResult(alive[0], tuple(trials), best_run, interrupted=True)
     assert best_run is not None
-    members = {alive[0].with_values(seed=alive[0].seed + k) for k in range(rungs[-1].seeds)}
-    winners = tuple(run for run in results if run.config in members and run.best_epoch > 0)
-    return TuneResult(alive[0], tuple(trials), best_run, winners=winners)
+    last = {run.config: run for run in results if run.best_epoch > 0}
+
+    def runs_of(config: RunConfig) -> list[RunResult]:
+        seeds = (config.with_values(seed=config.seed + k) for k in range(rungs[-1].seeds))
+        return [last[run] for run in seeds if run in last]
+
+    best, second = alive[0], alive[1] if len(alive) > 1 else None
+    if second and not _as_good(runs_of(best), runs_of(second), int(split.val.sum()), task):
+        second = None
+    finalists = (*runs_of(best), *(runs_of(second) if second else ()))
+    return TuneResult(best, tuple(trials), best_run, runner_up=second, finalists=finalists)
 
 
 def _probe(
@@ -361,6 +374,18 @@ def _ranked(
     order = sorted(range(len(configs)), key=lambda k: (merits[k], -losses[k]), reverse=True)
     without = [k for k in order if scores[k] >= scores[order[0]] and not _uses_edges(configs[k])]
     return [configs[k] for k in dict.fromkeys((*without[:1], *order))]
+
+
+def _as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
+    """Whether mean scores differ by at most two standard errors of a score of so many nodes.
+
+    A model that uses edges is not as good as one that does without them.
+    """
+    if not best or not other or _uses_edges(other[0].config) > _uses_edges(best[0].config):
+        return False
+    score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
+    deviation = math.sqrt(max(score * (1 - score), 0.0)) if task.metric.share else abs(score)
+    return score - second <= 2 * deviation / math.sqrt(max(1, val_nodes))
 
 
 def _lowest_loss(result: RunResult) -> float:

@@ -34,7 +34,7 @@ class SavedModel:
     """A model, or an ensemble of several, and what it was made for."""
 
     config: Mapping[str, Any]
-    """How to build it; only what JSON has."""
+    """How to build it; only what JSON has. Of an ensemble of two configurations, the better one."""
     states: Sequence[Mapping[str, Tensor]]
     """The weights of each member of the ensemble."""
     task: Task
@@ -51,6 +51,8 @@ class SavedModel:
     """What the edges of each relation are multiplied by, where there are several."""
     mean_neighbours: float | None = None
     """Neighbours of a node on average, in the graph of the fit."""
+    configs: Sequence[Mapping[str, Any]] = ()
+    """How to build each member; empty if all of them are built by ``config``."""
     versions: Mapping[str, str] = field(default_factory=lambda: dict(current_versions()))
     """Of plap, PyTorch and NumPy when it was written."""
     path: Path | None = None
@@ -105,6 +107,7 @@ class SavedModel:
             "format": FORMAT,
             "format_version": FORMAT_VERSION,
             "config": plain(self.config),
+            "configs": plain(self.configs),
             "members": len(self.states),
             "classes": plain(self.classes),
             "task": self.task.name,
@@ -143,9 +146,20 @@ class SavedModel:
             table=header["table"],
             relations=header["relations"],
             mean_neighbours=header["mean_neighbours"],
+            configs=_configs(header, path),
             versions=header["versions"],
             path=folder,
         )
+
+
+def _configs(header: dict[str, Any], path: Path) -> tuple[dict[str, Any], ...]:
+    """The configurations of the members; a file of an earlier plap has one for all."""
+    configs = header.get("configs", [])
+    if not isinstance(configs, list) or not all(isinstance(config, dict) for config in configs):
+        _refuse(path, "the key 'configs' must hold a list of configurations")
+    if configs and len(configs) != header["members"]:
+        _refuse(path, f"there are {len(configs)} configurations for {header['members']} members")
+    return tuple(configs)
 
 
 def _task(header: dict[str, Any], path: Path) -> Task:

@@ -1,0 +1,107 @@
+"""An ensemble of two configurations, which validation could not tell apart."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import command
+import plap
+from plap.fitting import FitResult
+from plap.fitting.artifacts import SavedModel, load_model
+from plap.fitting.estimator import PGNNClassifier
+from plap.fitting.prediction import member_configs, predict_nodes
+from plap.reporting.terminal import show_fit
+
+DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)
+MODELS = ("pgnn", "deep-pgnn")
+
+
+@pytest.fixture(scope="module")
+def result() -> FitResult:
+    """The last rung has one configuration of each model, and whichever is second is as good as the first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("plap.training.tuning._as_good", lambda *_: True)
+        found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=())
+    assert found.fitted.runner_up is not None
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(result: FitResult, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return result.save(tmp_path_factory.mktemp("fitted") / "out")
+
+
+def test_members_take_turns(result: FitResult) -> None:
+    fitted = result.fitted
+    assert [fitted.is_of_winner(run) for run in fitted.ensemble.runs] == [True, False, True, False, True]
+    assert [run.config.seed for run in fitted.ensemble.runs] == [0, 0, 1, 1, 2]
+    assert fitted.runner_up is not None
+    assert fitted.runner_up.with_values(seed=0) != fitted.config
+
+
+def test_a_saved_ensemble_predicts_as_before(result: FitResult, folder: Path) -> None:
+    model = load_model(folder)
+    assert member_configs(model) == [run.config for run in result.fitted.ensemble.runs]
+    again = torch.from_numpy(predict_nodes(model, DATA).probabilities)
+    torch.testing.assert_close(again, result.model.probabilities)
+
+
+def test_both_are_told(result: FitResult, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    metrics = json.loads((folder / "metrics.json").read_text())
+    assert metrics["config"] == result.fitted.config.to_dict()
+    assert metrics["runner_up"]["model"] in MODELS
+    assert [member["runner_up"] for member in metrics["members"]] == [False, True, False, True, False]
+    page = (folder / "report.html").read_text()
+    assert "<h3>Runner-up</h3>" in page
+    assert "cannot tell the runner-up of the search from the winner" in page
+    assert "seed 0, runner-up" in page
+    show_fit(result.content, folder)
+    said = " ".join(capsys.readouterr().out.split())
+    assert "every other member of the ensemble has its hyperparameters" in said
+
+
+def test_what_asks_the_members_asks_all_of_them(result: FitResult, folder: Path, tmp_path: Path) -> None:
+    assert result.edge_trust is not None
+    assert result.edge_trust.isfinite().all()
+    assert result.explain(0).predicted
+    exported = result.export(tmp_path / "model.pt2")
+    assert (exported.members, exported.difference < 1e-4) == (5, True)
+
+
+def test_inspect_and_attack(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(folder, out)
+    assert command.run(monkeypatch, "inspect", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["members"] == 5
+    flags = ("--budget", "0.05", "--steps", "2", "--members", "3", "--poison", "--json")
+    assert command.run(monkeypatch, "attack", out, *flags) == 0
+    assert json.loads(capsys.readouterr().out)["members"] == 3
+
+
+def test_the_estimator_reads_and_writes_it(result: FitResult, folder: Path) -> None:
+    model = PGNNClassifier.load(folder)
+    said = torch.from_numpy(model.predict_proba(DATA.graph, DATA.x))
+    torch.testing.assert_close(said.float(), result.model.probabilities.float())
+    assert member_configs(model.to_saved_model()) == member_configs(result.saved_model)
+
+
+@pytest.mark.parametrize(
+    ("configs", "said"),
+    [([], None), ({}, "must hold a list of configurations"), ([{}], "1 configurations for 5 members")],
+    ids=["of an earlier version", "no list", "too few"],
+)
+def test_what_the_file_may_say(result: FitResult, tmp_path: Path, configs: object, said: str | None) -> None:
+    header, weights = result.saved_model.encode()
+    changed = json.dumps(json.loads(header) | {"configs": configs}).encode()
+    if said is None:
+        assert SavedModel.decode(changed, weights, tmp_path).configs == ()
+    else:
+        with pytest.raises(plap.InputError, match=said):
+            SavedModel.decode(changed, weights, tmp_path)
