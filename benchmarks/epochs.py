@@ -55,10 +55,10 @@ def epoch_of(model: torch.nn.Module, y: Tensor, *inputs: Any) -> Any:
 
 
 def epoch_of_a_run(data: GraphData) -> Any:
-    """An epoch as ``train_runs`` trains it: the same nodes are labelled, all others are for validation."""
-    labelled = torch.zeros(data.graph.num_nodes, dtype=torch.bool)
-    labelled[::40] = True
-    masks = SimpleNamespace(train=labelled, val=~labelled)
+    """An epoch as ``train_runs`` trains it: the same nodes are labelled, and as many are for validation."""
+    train, val = torch.zeros(2, data.graph.num_nodes, dtype=torch.bool).unbind()
+    train[::40], val[20::40] = True, True
+    masks = SimpleNamespace(train=train, val=val)
     inputs = make_inputs(data.graph, data.x, torch.float32, adjacency=False)
     config = RunConfig(p=1.5, mu=0.1, K=4, max_epochs=10**6, patience=10**6)
     task = training_task(data.y, [masks], data.graph.num_nodes, data.num_classes, None)

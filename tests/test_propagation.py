@@ -18,7 +18,6 @@ import problems
 import textbook
 from allocations import Allocations
 from plap.kernels.fused import threads
-from plap.kernels.fused.backend import FUSED
 from plap.penalties import MCP, Huber, Penalty, Power, Welsch
 
 
@@ -180,33 +179,6 @@ def test_published_variant_differs_from_the_paper(x: Tensor, graph: plap.Graph) 
     paper = plap.propagate(x, graph, 1.5, 0.1, 2)
     published = plap.propagate(x, graph, 1.5, 0.1, 2, variant="published")
     assert (paper - published).abs().max() > 1e-2
-
-
-@pytest.mark.parametrize("every", [0, 1, 2], ids=["none kept", "all kept", "some kept"])
-def test_opcheck(graph: plap.Graph, every: int) -> None:
-    keep = every > 0
-    x = problems.features(2 * graph.num_nodes, 5, seed=1).reshape(2, graph.num_nodes, 5).requires_grad_(keep)
-    p = torch.tensor([1.5, 2.0], dtype=torch.float64, requires_grad=keep)
-    mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
-    weight = graph.weight.clone().requires_grad_(keep)
-    arguments = (
-        x,
-        graph.indptr,
-        graph.indices,
-        weight,
-        graph.degree,
-        p,
-        mu,
-        3,
-        0.9,
-        0.0,
-        every,
-        "power",
-        1.0,
-        False,
-        torch.empty(0, 0, dtype=torch.int64),
-    )
-    torch.library.opcheck(FUSED.operators.forward, arguments)
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import plap
+import problems
 from plap.kernels.fused.backend import FUSED
 
 
 def registered(*arguments: object) -> Tensor:
     result: Tensor = FUSED.operators.forward(*arguments)[0]
     return result
+
+
+def arguments(
+    x: Tensor,
+    graph: plap.Graph,
+    weight: Tensor,
+    p: Tensor,
+    mu: Tensor,
+    *,
+    every: int = 1,
+    detach: bool = False,
+) -> tuple[Any, ...]:
+    everywhere = torch.empty(0, 0, dtype=torch.int64)
+    return (
+        x, graph.indptr, graph.indices, weight, graph.degree, p, mu, 3, 0.9, 0.0, every, "power", 1.0, detach,
+        everywhere,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("detach", [False, True])
@@ -27,25 +46,20 @@ def test_a_plain_call_does_what_the_registered_operator_does(detach: bool, weigh
         x = data.x.double().unsqueeze(0).requires_grad_()
         weight = graph.weight.double().requires_grad_(weighted)
         p, mu = (torch.tensor([value], dtype=torch.float64, requires_grad=True) for value in (1.5, 0.1))
-        result = operator(
-            x,
-            graph.indptr,
-            graph.indices,
-            weight,
-            graph.degree,
-            p,
-            mu,
-            3,
-            0.9,
-            0.0,
-            1,
-            "power",
-            1.0,
-            detach,
-            torch.empty(0, 0, dtype=torch.int64),
-        )
+        result = operator(*arguments(x, graph, weight, p, mu, detach=detach))
         leaves = [x, p, mu, *([weight] if weighted else [])]
         return result, *torch.autograd.grad(result.square().sum(), leaves)
 
     for plain, other in zip(run(FUSED.operators.eager), run(registered), strict=True):
         assert plain.equal(other)
+
+
+@pytest.mark.parametrize("every", [0, 1, 2], ids=["none kept", "all kept", "some kept"])
+def test_opcheck(every: int) -> None:
+    keep = every > 0
+    graph = problems.random_graph(30, 0.2, seed=1, weighted=True)
+    x = problems.features(2 * graph.num_nodes, 5, seed=1).reshape(2, graph.num_nodes, 5).requires_grad_(keep)
+    p = torch.tensor([1.5, 2.0], dtype=torch.float64, requires_grad=keep)
+    mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
+    weight = graph.weight.clone().requires_grad_(keep)
+    torch.library.opcheck(FUSED.operators.forward, arguments(x, graph, weight, p, mu, every=every))
