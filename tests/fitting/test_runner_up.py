@@ -58,11 +58,11 @@ def test_both_are_told(result: FitResult, folder: Path, capsys: pytest.CaptureFi
     assert [member["runner_up"] for member in metrics["members"]] == [False, True, False, True, False]
     page = (folder / "report.html").read_text()
     assert "<h3>Runner-up</h3>" in page
-    assert "cannot tell the runner-up of the search from the winner" in page
+    assert "2 of the 5 members of the ensemble have that of the runner-up" in page
     assert "seed 0, runner-up" in page
     show_fit(result.content, folder)
     said = " ".join(capsys.readouterr().out.split())
-    assert "every other member of the ensemble has its hyperparameters" in said
+    assert "2 of the 5 members of the ensemble have that of the runner-up" in said
 
 
 def test_what_asks_the_members_asks_all_of_them(result: FitResult, folder: Path, tmp_path: Path) -> None:
@@ -79,7 +79,9 @@ def test_inspect_and_attack(
     out = tmp_path / "out"
     shutil.copytree(folder, out)
     assert command.run(monkeypatch, "inspect", out, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["members"] == 5
+    found = json.loads(capsys.readouterr().out)["configurations"]
+    assert [part["members"] for part in found] == [3, 2]
+    assert {part["config"]["model"] for part in found} == {*MODELS}
     flags = ("--budget", "0.05", "--steps", "2", "--members", "3", "--poison", "--json")
     assert command.run(monkeypatch, "attack", out, *flags) == 0
     assert json.loads(capsys.readouterr().out)["members"] == 3
@@ -94,14 +96,33 @@ def test_the_estimator_reads_and_writes_it(result: FitResult, folder: Path) -> N
 
 @pytest.mark.parametrize(
     ("configs", "said"),
-    [([], None), ({}, "must hold a list of configurations"), ([{}], "1 configurations for 5 members")],
-    ids=["of an earlier version", "no list", "too few"],
+    [({}, "must hold a list of configurations"), ([{}], "1 configurations for 5 members")],
+    ids=["no list", "too few"],
 )
-def test_what_the_file_may_say(result: FitResult, tmp_path: Path, configs: object, said: str | None) -> None:
+def test_what_a_file_must_not_say(result: FitResult, tmp_path: Path, configs: object, said: str) -> None:
     header, weights = result.saved_model.encode()
     changed = json.dumps(json.loads(header) | {"configs": configs}).encode()
-    if said is None:
-        assert SavedModel.decode(changed, weights, tmp_path).configs == ()
-    else:
-        with pytest.raises(plap.InputError, match=said):
-            SavedModel.decode(changed, weights, tmp_path)
+    with pytest.raises(plap.InputError, match=said):
+        SavedModel.decode(changed, weights, tmp_path)
+
+
+def test_a_file_of_the_version_before(tmp_path: Path) -> None:
+    alone = plap.fit(DATA, search=False, seeds=2, max_epochs=5, rivals=())
+    header, weights = alone.saved_model.encode()
+    earlier = json.loads(header) | {"format_version": 3}
+    del earlier["configs"]
+    model = SavedModel.decode(json.dumps(earlier).encode(), weights, tmp_path)
+    again = torch.from_numpy(predict_nodes(model, DATA).probabilities)
+    torch.testing.assert_close(again, alone.model.probabilities)
+
+
+def test_a_runner_up_that_cannot_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a user's model, for instance, that a search tries by itself."""
+    monkeypatch.setattr("plap.training.tuning._as_good", lambda *_: True)
+    monkeypatch.setattr("plap.fitting.search.suitable_models", lambda *_: ["gcn"])
+    found = plap.fit(DATA, budget=300, max_epochs=12, seeds=2, rivals=())
+    assert "gcn" in {run.config.model for run in found.fitted.members}
+    assert found.edge_trust is None
+    assert found.page
+    with pytest.raises(plap.InputError, match="can be explained, not those of gcn"):
+        found.explain(0)

@@ -26,6 +26,7 @@ from plap.training import (
     tune,
 )
 from plap.training.tuning import _as_good, _ranked, usual_budget
+from plap.training.workers import train_side_by_side
 
 DATA = tiny.data(nodes=80, phi=-0.6)
 SPLIT = tiny.masks(DATA.y)
@@ -285,6 +286,9 @@ def test_the_scale_of_an_error_is_that_of_the_error() -> None:
     numbers = Regression().with_metric("mae")
     assert _as_good(scored("gcn", -50.0), scored("pgnn", -59.0), 100, numbers)
     assert not _as_good(scored("gcn", -50.0), scored("pgnn", -61.0), 100, numbers)
+    explained = Regression().with_metric("r2")
+    assert _as_good(scored("gcn", 0.9), scored("pgnn", 0.881), 100, explained)
+    assert not _as_good(scored("gcn", 0.9), scored("pgnn", 0.87), 100, explained)
 
 
 @pytest.mark.parametrize("as_good", [True, False])
@@ -298,3 +302,22 @@ def test_the_second_best_is_handed_on_if_it_is_as_good(
     assert (found.runner_up is not None) is as_good
     chosen = [found.best] if found.runner_up is None else [found.best, found.runner_up]
     assert list(dict.fromkeys(run.config.with_values(seed=0) for run in found.finalists)) == chosen
+
+
+def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plap.training.tuning._as_good", lambda *_: True)
+    runner_up = search(budget=400).runner_up
+    assert runner_up is not None
+    train = train_side_by_side
+
+    def cut_off(*args: Any, **options: Any) -> list[RunResult]:
+        runs = train(*args, **options)
+        return [
+            replace(run, out_of_time=run.config.with_values(seed=0) == runner_up and run.config.seed == 2)
+            for run in runs
+        ]
+
+    monkeypatch.setattr("plap.training.tuning.train_side_by_side", cut_off)
+    found = search(budget=400)
+    assert found.runner_up is None
+    assert [run.config.with_values(seed=0) for run in found.finalists] == 3 * [found.best]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from io import BytesIO
 from pathlib import Path
@@ -223,10 +224,7 @@ def in_role(out: Path, wanted: str) -> torch.Tensor:
 
 
 def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:
-    config = RunConfig.from_dict(dict(file.config))
-    values, kind = config.to_dict(), find_model(config.model)
-    unused = () if kind.unused is None else kind.unused(config.parameters)
-    chosen = {name: values[name] for name in _SHOWN if name in values and name not in unused}
+    counts = Counter(config.with_values(seed=0) for config in member_configs(file))
     same = data.graph.digest == file.graph_digest
     return {
         "graph": data.name,
@@ -234,8 +232,18 @@ def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:
         "edges": data.graph.num_edges,
         "fitted_on_this_graph": same,
         "members": len(file.states),
-        "config": chosen,
+        "config": _shown(RunConfig.from_dict(dict(file.config))),
+        "configurations": [
+            {"members": count, "title": find_model(config.model).title_or_name, "config": _shown(config)}
+            for config, count in counts.items()
+        ],
     }
+
+
+def _shown(config: RunConfig) -> dict[str, Any]:
+    values, kind = config.to_dict(), find_model(config.model)
+    unused = () if kind.unused is None else kind.unused(config.parameters)
+    return {name: values[name] for name in _SHOWN if name in values and name not in unused}
 
 
 def _encoded(table: polars.DataFrame, suffix: str) -> bytes:

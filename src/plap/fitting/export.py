@@ -126,9 +126,9 @@ class _Ensemble(torch.nn.Module):
     def _of_alike(self, places: list[int], x: Tensor, graph: Graph) -> Tensor:
         """Logits [members, N, L] of members with one configuration."""
         members = [self.members[k] for k in places]
-        several = [member for member in members if isinstance(member, PGNN)]
-        if several:
-            return self._together(several, x, graph)
+        stackable = [member for member in members if isinstance(member, PGNN)]
+        if stackable:
+            return self._together(stackable, x, graph)
         return torch.stack([member(x, graph) for member in members])
 
     def _together(self, members: list[PGNN], x: Tensor, graph: Graph) -> Tensor:

@@ -223,7 +223,8 @@ def node_sections(comparison: Comparison, trust: Tensor | None) -> NodeSections:
         Of every edge, NaN where it was not judged.
     """
     task = comparison.task
-    if comparison.interrupted or not is_explainable(comparison.fitted.config, task):
+    explainable = all(is_explainable(run.config, task) for run in comparison.fitted.members)
+    if comparison.interrupted or not explainable:
         return NodeSections()
     effort = _Effort.for_graph(comparison.data)
     teller = storyteller(comparison, trust, effort.members)
@@ -235,8 +236,9 @@ def node_sections(comparison: Comparison, trust: Tensor | None) -> NodeSections:
 def storyteller(comparison: Comparison, trust: Tensor | None, members: int | None = None) -> Storyteller:
     """What explains predictions of a fit, by the first ``members`` of the ensemble or by all."""
     data, fitted, task = comparison.data, comparison.fitted, comparison.task
-    check_explainable(fitted.config, task)
-    runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0][:members]
+    runs = fitted.members[:members]
+    for run in runs:
+        check_explainable(run.config, task)
     asked = members_of(runs, data.x.shape[1], task.num_outputs)
     hops = hops_of([run.config for run in runs], asked)
     return Storyteller(asked, hops, data, task, comparison.model.probabilities, data.y, trust)

@@ -85,6 +85,7 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
         neighbours=_neighbours(comparison) if single else None,
         chosen=_hyperparameters(fitted.config),
         runner_up={} if fitted.runner_up is None else _hyperparameters(fitted.runner_up),
+        runner_up_members=sum(not fitted.is_of_winner(run) for run in fitted.members),
         provenance={
             "source": data.provenance.source,
             "graph": data.graph.digest[:16],
@@ -275,7 +276,7 @@ def judged_trust(comparison: Comparison) -> Tensor | None:
     data, fitted, task = comparison.data, comparison.fitted, comparison.task
     if not (task.one_class_per_node or task.numeric) or not can_be_judged(data.graph):
         return None
-    if find_model(fitted.config.model).pair_states is None:
+    if any(find_model(run.config.model).pair_states is None for run in fitted.members):
         return None
     members = members_of(fitted.ensemble.runs, data.x.shape[1], task.num_outputs)
     many = data.graph.edges_once().shape[0] > MOST_JUDGED

@@ -207,7 +207,8 @@ def member_probabilities(
     if chosen.type != "cpu":
         x = x.to(chosen).to_dense()
     total = torch.zeros(graph.num_nodes, task.num_outputs, device=chosen)
-    for module in load_members(configs, states, x.shape[1], task.num_outputs):
+    for config, state in zip(configs, states, strict=True):  # one in memory at a time
+        (module,) = load_members(config, [state], x.shape[1], task.num_outputs)
         module.to(chosen)
         with torch.no_grad():
             logits = module(x, graph)

@@ -46,11 +46,10 @@ class FitResult(Comparison):
     def saved_model(self) -> SavedModel:
         """The ensemble, and what it was made for."""
         data, fitted = self.data, self.fitted
-        members = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
         return SavedModel(
             config=fitted.config.to_dict(),
-            configs=[run.config.to_dict() for run in members],
-            states=[run.state for run in members],
+            configs=[run.config.to_dict() for run in fitted.members],
+            states=[run.state for run in fitted.members],
             task=self.task,
             num_features=data.x.shape[1],
             feature_names=data.feature_names,

@@ -61,7 +61,12 @@ class Fitted:
     @property
     def runner_up(self) -> RunConfig | None:
         """The configuration of the members that are not the winner's, where there are any."""
-        return next((run.config for run in self.ensemble.runs if not self.is_of_winner(run)), None)
+        return next((run.config for run in self.members if not self.is_of_winner(run)), None)
+
+    @property
+    def members(self) -> list[RunResult]:
+        """The runs that predict: those with an epoch that came to something."""
+        return [run for run in self.ensemble.runs if run.best_epoch > 0]
 
     def is_of_winner(self, run: RunResult) -> bool:
         """Whether a member of the ensemble has the winner's configuration."""
@@ -87,7 +92,7 @@ def fit_model(
 ) -> Fitted:
     """Search the model's own grid, then train the winner with several seeds, on the whole graph.
 
-    Where validation cannot tell the second best from the winner, every other member is one of these.
+    Where validation cannot tell the runner-up from the winner, every other member has its configuration.
 
     Parameters
     ----------

@@ -137,14 +137,14 @@ def _judged(
 ) -> NDArray[np.float64]:
     """Mean evidence of the members about each pair, on the graph without the edges of the pair's part.
 
-    Members whose evidence has other columns have other states: these columns stand beside.
+    Only members of one kind are averaged; the columns of several kinds are appended.
     """
     rows: NDArray[np.float64] | None = None
     for chosen, rest in rests:
-        alike: dict[int, list[Tensor]] = {}
+        alike: dict[tuple[type, int], list[Tensor]] = {}
         for member in members:
             evidence = pair_evidence(member, x, rest, asked[:, chosen])
-            alike.setdefault(evidence.shape[1], []).append(evidence)
+            alike.setdefault((type(member), evidence.shape[1]), []).append(evidence)
         mean = np.hstack([torch.stack(each).double().mean(0).numpy() for each in alike.values()])
         rows = np.empty((asked.shape[1], mean.shape[1])) if rows is None else rows
         rows[chosen] = mean

@@ -69,7 +69,9 @@ class RowBackend(ABC):
             _refuse_batches(x, weight, parameter, mu)
             shape = Shape.of(x, graph, K)
             every = choose(self.ways(shape, training=training), shape, budget).every
-        if rows is None or transformed or every > KEEP_ALL or weight.requires_grad:
+        # a run's steps are taken by one thread where only some rows are wanted, and need more memory
+        alone = x.shape[0] < torch.get_num_threads()
+        if rows is None or alone or transformed or budget is not None or weight.requires_grad:
             rows = torch.empty(0, 0, dtype=torch.int64, device=x.device)
         arguments = (
             x, graph.indptr, graph.indices, weight, degree, parameter, mu,

@@ -212,8 +212,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tenso
     x, *graph_and_parameters, _, omega, eps, every, penalty, c, detach, rows = inputs
     norms = output[3]
     # x is held only where steps are taken again; elsewhere the empty norms stand in its place
-    ctx.save_for_backward(*output, x if every > KEEP_ALL else norms, *graph_and_parameters)
-    ctx.settings = (omega, eps, every, penalty, c, detach, rows)
+    ctx.save_for_backward(*output, x if every > KEEP_ALL else norms, *graph_and_parameters, rows)
+    ctx.settings = (omega, eps, every, penalty, c, detach)
     ctx.set_materialize_grads(False)
 
 
@@ -223,7 +223,8 @@ def _pull_back(ctx: Any, grad: Tensor | None, backward: Any) -> tuple[Tensor | N
     if grad is None:
         return nothing
     _, _, _, need_weight, _, need_parameter, need_mu, *_ = ctx.needs_input_grad
-    gx, gw, gp, gmu = backward(grad, *ctx.saved_tensors, *ctx.settings, need_weight, need_parameter, need_mu)
+    *saved, rows = ctx.saved_tensors
+    gx, gw, gp, gmu = backward(grad, *saved, *ctx.settings, rows, need_weight, need_parameter, need_mu)
     slopes = (gw if need_weight else None, None, gp if need_parameter else None, gmu if need_mu else None)
     return (gx, None, None, *slopes, *nothing[7:])
 

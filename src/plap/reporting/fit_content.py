@@ -201,7 +201,9 @@ class FitReport:
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)
     """The hyperparameters that were used in the end."""
     runner_up: Mapping[str, float | int | str] = field(default_factory=dict)
-    """Those of every other member of the ensemble, where validation could not tell them from the former."""
+    """Those of some members of the ensemble, where validation could not tell them from the former."""
+    runner_up_members: int = 0
+    """How many members these are."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     """Where the data came from, digests, date, duration."""
     versions: Mapping[str, str] = field(default_factory=dict)

@@ -97,8 +97,9 @@ def show_fit(report: FitReport, folder: Path, console: Console | None = None) ->
     if report.runner_up:
         print_line(
             console,
-            f"Validation cannot tell the second best from it, so every other member of the ensemble has its "
-            f"hyperparameters: {_listed(report.runner_up)}",
+            f"Validation cannot separate the two best configurations of the search, so "
+            f"{report.runner_up_members} of the {len(report.runs)} members of the ensemble have that of the "
+            f"runner-up: {_listed(report.runner_up)}",
         )
     place = f"Predictions, model and page are in {folder}: open {folder / 'report.html'}"
     print_line(console, place, wrap=False)
@@ -198,12 +199,16 @@ def show_learned(learned: Learned, facts: Mapping[str, Any], console: Console | 
     ----------
     learned : Learned
     facts : mapping
-        ``members``, ``config`` (hyperparameters by name) and ``fitted_on_this_graph``.
+        ``configurations`` (for each ``members``, ``title`` and ``config``, hyperparameters by name) and
+        ``fitted_on_this_graph``.
     console : Console, optional
     """
     console = console or make_console()
-    chosen = ", ".join(f"{name} = {value}" for name, value in facts["config"].items() if name != "model")
-    console.print(Text.assemble((learned.data.name, "bold"), f"  {facts['members']} × pGNN, {chosen}"))
+    members = []
+    for found in facts["configurations"]:
+        values = ", ".join(f"{name} = {value}" for name, value in found["config"].items() if name != "model")
+        members.append(f"{found['members']} × {found['title']}, {values}")
+    console.print(Text.assemble((learned.data.name, "bold"), "  ", "; ".join(members)))
     for sentence in learned_sentences(learned, fitted_here=facts["fitted_on_this_graph"]):
         print_line(console, f"· {sentence}")
     if learned.trust is None:

@@ -1,4 +1,4 @@
-"""A configuration, or two, trained with several seeds; predictions are made from the mean probabilities."""
+"""Configurations trained with several seeds; predictions are made from the mean probabilities."""
 
 from __future__ import annotations
 

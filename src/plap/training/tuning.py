@@ -79,8 +79,8 @@ class TuneResult:
     """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
     interrupted: bool = False
     runner_up: RunConfig | None = None
-    """The second best, unless its validation score is worse by more than two standard errors: whoever cannot
-    tell two models apart does better to let both of them predict."""
+    """The second best, if validation cannot tell it from the winner: their scores differ by at most two
+    standard errors, about. None if it needs edges and the winner does not, or if its time was over."""
     finalists: tuple[RunResult, ...] = ()
     """Runs of these two in the last rung: members of an ensemble that need not be trained again."""
 
@@ -122,8 +122,8 @@ def tune(
     the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
     mean validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
-    few of them many candidates score about the same, and the loss tells them apart. The second best is told
-    as well where its score differs by less than validation can tell. Several models share the
+    few of them many candidates score about the same, and the loss tells them apart. The runner-up is returned
+    too if validation cannot distinguish it from the winner. Several models share the
     budget, a large one counting as many small ones; the spaces of one model share its part, and the best of
     each space goes on to the end. Only labels of training and validation nodes are read.
 
@@ -216,7 +216,10 @@ def tune(
         return [last[run] for run in seeds if run in last]
 
     best, second = alive[0], alive[1] if len(alive) > 1 else None
-    if second and not _as_good(runs_of(best), runs_of(second), int(split.val.sum()), task):
+    if second and (
+        any(run.out_of_time for run in runs_of(second))
+        or not _as_good(runs_of(best), runs_of(second), int(split.val.sum()), task)
+    ):
         second = None
     finalists = (*runs_of(best), *(runs_of(second) if second else ()))
     return TuneResult(best, tuple(trials), best_run, runner_up=second, finalists=finalists)
@@ -377,14 +380,16 @@ def _ranked(
 
 
 def _as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
-    """Whether mean scores differ by at most two standard errors of a score of so many nodes.
+    """Whether mean scores differ by at most two standard errors of a share of so many nodes.
 
-    A model that uses edges is not as good as one that does without them.
+    Scores that are no shares count by their distance from a perfect one. A model that uses edges is not as
+    good as one that does without them.
     """
     if not best or not other or _uses_edges(other[0].config) > _uses_edges(best[0].config):
         return False
     score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
-    deviation = math.sqrt(max(score * (1 - score), 0.0)) if task.metric.share else abs(score)
+    perfect = 1.0 if task.metric.higher_is_better else 0.0
+    deviation = math.sqrt(max(score * (1 - score), 0.0)) if task.metric.share else perfect - score
     return score - second <= 2 * deviation / math.sqrt(max(1, val_nodes))
 
 

@@ -24,7 +24,9 @@ from plap.data.tasks import TASKS, Task
 from plap.errors import InputError
 
 FORMAT = "plap-model"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
+_READABLE = (3, FORMAT_VERSION)
+"""3 had one configuration for all members."""
 _COLUMNS = "columns."
 """What the names of tensors begin with that belong to the columns of a table."""
 
@@ -200,7 +202,7 @@ def _read_header(content: bytes, path: Path) -> dict[str, Any]:
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         _refuse(path, "it was not written by plap")
     version = header.get("format_version")
-    if version != FORMAT_VERSION:
+    if version not in _READABLE:
         _refuse(
             path, f"it has format version {version!r}, but this plap reads {FORMAT_VERSION}: fit it again"
         )

@@ -67,13 +67,10 @@ def prepare_rows(
 
 @compiled
 def rim_rows(
-    lo: Any, inner: Any, hi: Any, node: Any, row: Any, order: Any, Y: Any, YZ: Any, u: Any, norms: Any,
-    blocks: Any, width: Any,
+    lo: Any, hi: Any, node: Any, row: Any, order: Any, Y: Any, YZ: Any, u: Any, norms: Any, blocks: Any,
+    width: Any,
 ) -> None:  # fmt: skip
-    """The same for rows that G does not reach yet: [Y | 0] up to ``inner``, then 0, as Y is unknown there.
-
-    The first are about to receive a gradient. The others are their neighbours, which add nothing to it.
-    """
+    """The same for rows without a gradient: [Y | 0] where this step brings one, and at their neighbours."""
     lanes = np.uint64(BLOCK * len(width))
     zero = splat(YZ.dtype.type(0), width)
     for at_row in range(lo, hi):
@@ -81,8 +78,6 @@ def rim_rows(
         norm = YZ.dtype.type(0)
         for b in range(blocks):
             at = row + (i * blocks + b) * lanes
-            if at_row >= inner:
-                store(Y, at, zero)
             y = load(Y, at, width)
             norm += dot(y, y)
             store(YZ, TWO * at, y)
@@ -277,7 +272,7 @@ def weight_rows(
     norms: Any, gw: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """Add ∂l/∂w_ij = c_ij ∂M_ij/∂w_ij + ∂l/∂D_i for every entry; here c_ij = Z_i·Y_j − t_i alone."""
-    indptr, indices, w, s, _ = graph  # which is never sorted here
+    indptr, indices, w, s, _ = graph  # rows are never sorted here
     p, m, _, eps2, detach = scalars
     nu, M, cut, c, batch = buffers
     lanes = np.uint64(BLOCK * len(width))

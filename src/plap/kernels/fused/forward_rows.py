@@ -69,6 +69,16 @@ def scale_rows(
 
 
 @compiled
+def blank_rows(lo: Any, hi: Any, row: Any, order: Any, Y: Any, blocks: Any, width: Any) -> None:
+    """Y = 0 where it is not computed: a step backward meets these rows as neighbours of others."""
+    lanes = np.uint64(BLOCK * len(width))
+    for at_row in range(lo, hi):
+        i = node_of(order, at_row)
+        for b in range(blocks):
+            store(Y, row + (i * blocks + b) * lanes, splat(Y.dtype.type(0), width))
+
+
+@compiled
 def forward_rows(
     lo: Any, hi: Any, node: Any, row: Any, graph: Any, X: Any, Y: Any, norms: Any,
     out: Any, norms_next: Any, alphas: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,

@@ -1,6 +1,7 @@
 """What the loops need to know of a graph besides its arrays, found out once per graph.
 
-Graphs never change, so what was found out is kept for as long as the graph's own arrays live.
+Graphs never change, so what was found out is kept for as long as the graph's own arrays live, and as long as
+there is room for it.
 
 Where a result is wanted at some nodes only, a row of the last step depends on its neighbours' rows of the
 step before, and so on: h steps before the last one, only nodes within h edges of a wanted one matter. Rows
@@ -27,7 +28,7 @@ _WORTH = 0.9
 """Share of the entries, over all steps, above which leaving out the rest does not pay."""
 
 _KEPT = 2**26
-"""Bytes of sorted rows that are kept per graph."""
+"""Bytes of sorted rows that are kept per graph, and that a batch may use."""
 
 
 class Cut(NamedTuple):
@@ -92,8 +93,8 @@ class SortedRows:
     @property
     def size(self) -> int:
         """Bytes."""
-        parts = (self.order, self.indptr, self.indices, self.position)
-        return sum(part.nbytes for part in parts)
+        parts = (self.order, self.indptr, self.indices, self.position, self.counts)
+        return sum(part.nbytes for part in parts) + 4 * self.position.shape[0]  # and the weights
 
     @property
     def work(self) -> int:
@@ -126,7 +127,7 @@ def reach_of(indptr: Tensor, indices: Tensor, weight: Tensor, rows: Tensor, K: i
         Nodes may repeat. The result is remembered for this very tensor.
     K : int
     """
-    if rows.shape[1] > _FEW * (indptr.shape[0] - 1):
+    if rows.shape[1] > _FEW * (indptr.shape[0] - 1) or weight.is_inference():
         return None
     # what the ids stand for is kept with the result, so that nothing else gets them
     version = (id(indptr), id(weight), weight._version, K)
@@ -135,23 +136,34 @@ def reach_of(indptr: Tensor, indices: Tensor, weight: Tensor, rows: Tensor, K: i
 
 
 def _reach_of(indptr: Tensor, indices: Tensor, weight: Tensor, rows: Tensor, K: int) -> Reach | None:
-    every = [_sorted_rows(indptr, indices, wanted, K) for wanted in rows]
-    if sum(part.work for part in every) > _WORTH * len(every) * K * indices.shape[0]:
+    known = _SORTED.get(indptr, OrderedDict)
+    every: dict[tuple[bytes, int], SortedRows] = {}
+    keys = [(wanted.numpy().tobytes(), K) for wanted in rows]
+    for key, wanted in zip(keys, rows, strict=True):
+        if key not in every:
+            every[key] = known.get(key) or sort_rows(indptr, indices, wanted, K)
+        if sum(part.size for part in every.values()) > _KEPT:
+            return None
+    if sum(every[key].work for key in keys) > _WORTH * len(keys) * K * indices.shape[0]:
         return None
-    parts = [(part.indptr, part.indices, part.weight(weight), part.order, part.counts) for part in every]
+    _keep(known, every)
+    parts = [
+        (part.indptr, part.indices, part.weight(weight), part.order, part.counts)
+        for part in (every[key] for key in keys)
+    ]
     table = torch.tensor([[tensor.data_ptr() for tensor in run] for run in parts])
     return Reach(table, tuple(tensor for run in parts for tensor in run))
 
 
-def _sorted_rows(indptr: Tensor, indices: Tensor, wanted: Tensor, K: int) -> SortedRows:
-    """Those of one run; runs of the same split share them, and keep them when others of their batch end."""
-    known = _SORTED.get(indptr, OrderedDict)
-    key = (wanted.numpy().tobytes(), K)
-    if key not in known:
-        known[key] = sort_rows(indptr, indices, wanted, K)
-        while len(known) > 1 and sum(part.size for part in known.values()) > _KEPT:
-            known.popitem(last=False)
-    return known[key]
+def _keep(
+    known: OrderedDict[tuple[bytes, int], SortedRows], used: dict[tuple[bytes, int], SortedRows]
+) -> None:
+    """Remember sorted rows: runs of the same split share them, and keep them when others of a batch end."""
+    for key, part in used.items():
+        known[key] = part
+        known.move_to_end(key)
+    while sum(part.size for part in list(known.values())) > _KEPT:
+        known.popitem(last=False)
 
 
 def sort_rows(indptr: Tensor, indices: Tensor, wanted: Tensor, K: int) -> SortedRows:

@@ -43,8 +43,8 @@ inlined: Decorator = njit(**_OPTIONS, fastmath=_REORDER, inline="always")
 
 in_order: Decorator = njit(**_OPTIONS, fastmath=False)
 """For formulas whose order of operations keeps them from overflowing, and for loops over edges: what an edge
-gives must not depend on whether a vector takes it or a left-over of one, where LLVM would estimate 1/√ν
-differently."""
+gives must not depend on whether a vector takes it or the scalar remainder of the loop, and LLVM would
+estimate 1/√ν in vectors alone."""
 
 instruction: Callable[[Callable[..., Any]], Any] = intrinsic
 """For functions that write LLVM instructions themselves."""

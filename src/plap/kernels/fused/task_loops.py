@@ -21,7 +21,7 @@ from plap.kernels.fused.backward_rows import (
     rim_rows,
     weight_rows,
 )
-from plap.kernels.fused.forward_rows import ONE, TWO, forward_rows, scale_rows
+from plap.kernels.fused.forward_rows import ONE, TWO, blank_rows, forward_rows, scale_rows
 from plap.kernels.fused.jit import array_at, compiled, inlined, next_ticket, source_stamp
 from plap.kernels.fused.layout import BLOCK
 from plap.kernels.fused.threads import TaskLoop
@@ -127,13 +127,13 @@ def _graph_of(call: Any, run: Any, real: Any, index: Any) -> Any:
     """The graph of one run, its rows sorted if only some are wanted, and how many are within 0, 1, … hops."""
     s = array_at(call.s, call.nodes, real)
     addresses = (call.indptr, call.indices, call.w, call.indptr, np.uint64(0))
-    rows, entries, sorted_rows, hops = call.nodes, call.entries, np.uint64(0), np.uint64(0)
+    rows, entries, sorted_rows, known = call.nodes, call.entries, np.uint64(0), np.uint64(0)
     if call.reach != 0:
         table = array_at(call.reach + run * np.uint64(40), 5, np.uint64)
         addresses = (table[0], table[1], table[2], table[3], table[4])
-        hops = call.steps + TWO
-        rows = np.uint64(array_at(addresses[4], hops, np.int64)[call.steps])
-        sorted_rows = np.uint64(array_at(addresses[4], hops, np.int64)[call.steps + ONE])
+        known = call.steps + TWO
+        rows = np.uint64(array_at(addresses[4], known, np.int64)[call.steps])
+        sorted_rows = np.uint64(array_at(addresses[4], known, np.int64)[call.steps + ONE])
         entries = np.uint64(array_at(addresses[0], rows + ONE, index)[rows])
     graph = (
         array_at(addresses[0], rows + ONE, index),
@@ -142,7 +142,7 @@ def _graph_of(call: Any, run: Any, real: Any, index: Any) -> Any:
         s,
         array_at(addresses[3], sorted_rows, index),
     )
-    return graph, array_at(addresses[4], hops, np.int64)
+    return graph, array_at(addresses[4], known, np.int64)
 
 
 @inlined
@@ -226,13 +226,17 @@ def _forward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any) -> No
         )  # fmt: skip
         for k in range(call.steps):
             following = k + ONE
-            last = following == call.steps
-            hi = _within(counts, call.steps - following, call.nodes)
+            left = call.steps - following
+            last = left == 0
+            Y = _at(call.Y, k % call.states, size, real)
             out = array_at(call.out, size, real) if last else _at(call.Y, following % call.states, size, real)
+            blank_rows(
+                _within(counts, left + ONE, call.nodes), _within(counts, left + TWO, call.nodes), row,
+                graph[4], Y, call.blocks, width,
+            )  # fmt: skip
             forward_rows(
-                lo, hi, node, row, graph, X, _at(call.Y, k % call.states, size, real),
-                _at(call.norms, k % np.uint64(2), nodes, real), out,
-                _at(call.norms, following % np.uint64(2), nodes, real),
+                lo, _within(counts, left, call.nodes), node, row, graph, X, Y,
+                _at(call.norms, k % TWO, nodes, real), out, _at(call.norms, following % TWO, nodes, real),
                 _at(call.alphas, k % call.kept_alphas, nodes, real),
                 (p, m, omega, eps2, last), buffers, call.blocks, width, rule,
             )  # fmt: skip
@@ -366,7 +370,7 @@ def _backward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any, deta
                 Y_first, G, YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.blocks, width,
             )  # fmt: skip
             rim_rows(
-                reached, hi, _within(counts, back + TWO, call.nodes), node, row, graph[4], Y, YZ, u, norms,
+                reached, _within(counts, back + TWO, call.nodes), node, row, graph[4], Y, YZ, u, norms,
                 call.blocks, width,
             )  # fmt: skip
             scalars = (p, m, omega, eps2, want_p)
