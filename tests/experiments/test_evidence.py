@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import statistics
 from pathlib import Path
 
 import polars
@@ -168,6 +170,23 @@ def test_what_is_said_of_a_search_is_so(table: str) -> None:
             assert config.value("alpha") == 1
         if "a large μ" in cell.cause_note:
             assert config.value("mu") >= 1
+
+
+def test_what_is_said_of_other_draws_is_so() -> None:
+    """A cause that names other draws of the cSBM is true of the draws that were measured, and of no others."""
+    rows = json.loads((ROOT / "benchmarks" / "csbm_draws.json").read_text())
+    outcome = plap.reproduce("csbm-dense", evidence=RESULTS)
+    for cell in outcome.report.cells:
+        phi = cell.dataset.removeprefix("csbm:phi=")
+        draws = [row["accuracy"] for row in rows if (row["phi"], row["model"]) == (phi, cell.model)]
+        if not draws or cell.agreement == "agrees":
+            continue
+        assert cell.mean is not None and cell.published is not None  # noqa: PT018
+        draws.append(cell.mean)
+        spread = statistics.stdev(draws) * math.sqrt(1 + 1 / len(draws))
+        reach = 2 * math.hypot(spread, float(cell.published.plus_minus or 0))
+        within = abs(float(cell.published.mean or 0) - statistics.fmean(draws)) <= reach
+        assert ("csbm_draws" in cell.cause_note) == within
 
 
 def test_evidence_is_small() -> None:
