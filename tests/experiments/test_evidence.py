@@ -173,7 +173,7 @@ def test_what_is_said_of_a_search_is_so(table: str) -> None:
 
 
 def test_what_is_said_of_other_draws_is_so() -> None:
-    """A cause that names other draws of the cSBM is true of the draws that were measured, and of no others."""
+    """A cause that names other draws of the cSBM is true of the draws that were measured, and only there."""
     rows = json.loads((ROOT / "benchmarks" / "csbm_draws.json").read_text())
     outcome = plap.reproduce("csbm-dense", evidence=RESULTS)
     for cell in outcome.report.cells:

@@ -24,6 +24,10 @@ _NO_FUNCTIONAL_GRADIENT = (
 _UNKNOWN_BATCH = "memory_budget cannot be kept under torch.func, which hides how many runs there are"
 
 
+_FOR_ONE_THREAD = 100_000
+"""Entries up to which one thread on the rows that matter is as fast as two on all rows."""
+
+
 class RowBackend(ABC):
     """A backend that runs an operator of :mod:`plap.kernels.row_operator`."""
 
@@ -69,9 +73,9 @@ class RowBackend(ABC):
             _refuse_batches(x, weight, parameter, mu)
             shape = Shape.of(x, graph, K)
             every = choose(self.ways(shape, training=training), shape, budget).every
-        # a run's steps are taken by one thread where only some rows are wanted, and need more memory
-        alone = x.shape[0] < torch.get_num_threads()
-        if rows is None or alone or transformed or budget is not None or weight.requires_grad:
+        # where only some rows are wanted, one thread takes all steps of a run, which needs more memory too
+        idle = x.shape[0] < torch.get_num_threads() and graph.num_entries > _FOR_ONE_THREAD
+        if rows is None or idle or transformed or budget is not None or weight.requires_grad:
             rows = torch.empty(0, 0, dtype=torch.int64, device=x.device)
         arguments = (
             x, graph.indptr, graph.indices, weight, degree, parameter, mu,

@@ -23,7 +23,7 @@ NODES = 400
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """With fewer runs than threads, rows are shared among threads instead of left out."""
+    """With fewer runs than threads, a large graph's rows are shared among threads instead of left out."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -175,8 +175,11 @@ def test_rows_that_change_before_the_backward_pass_are_noticed(graph: plap.Graph
 
 
 @pytest.mark.parametrize("threads", [2, 4])
-def test_threads_share_the_rows_of_few_runs(graph: plap.Graph, rows: Tensor, threads: int) -> None:
-    """With as many runs as threads each takes its runs alone; with fewer, all rows are computed by all."""
+def test_threads_share_the_rows_of_few_runs(
+    graph: plap.Graph, rows: Tensor, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many runs as threads each takes its runs alone; with fewer, all rows of a large graph."""
+    monkeypatch.setattr("plap.kernels.row_backend._FOR_ONE_THREAD", 0)
     x = torch.randn(3, NODES, 8, generator=torch.Generator().manual_seed(0), requires_grad=True)
     p, mu = per_run(1.0, 1.5, 2.5), per_run(0.1, 0.1, 0.1)
 
