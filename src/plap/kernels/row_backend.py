@@ -73,9 +73,8 @@ class RowBackend(ABC):
             _refuse_batches(x, weight, parameter, mu)
             shape = Shape.of(x, graph, K)
             every = choose(self.ways(shape, training=training), shape, budget).every
-        # where only some rows are wanted, one thread takes all steps of a run, which needs more memory too
-        idle = x.shape[0] < torch.get_num_threads() and graph.num_entries > _FOR_ONE_THREAD
-        if rows is None or idle or transformed or budget is not None or weight.requires_grad:
+        refused = transformed or budget is not None or weight.requires_grad
+        if rows is None or refused or _leaves_threads_idle(x, graph):
             rows = torch.empty(0, 0, dtype=torch.int64, device=x.device)
         arguments = (
             x, graph.indptr, graph.indices, weight, degree, parameter, mu,
@@ -97,6 +96,11 @@ class RowBackend(ABC):
         """All activations kept, then some recomputed."""
         choices = (KEEP_ALL, sparsest(shape.steps)) if training else (KEEP_NONE,)
         return [Way(every, 0, self.bytes_needed(shape, every)) for every in choices]
+
+
+def _leaves_threads_idle(x: Tensor, graph: Graph) -> bool:
+    """Whether threads would wait while one takes all steps of a run, as it does for some rows alone."""
+    return x.shape[0] < torch.get_num_threads() and graph.num_entries > _FOR_ONE_THREAD
 
 
 def _may_need_gradient(value: Tensor) -> bool:
