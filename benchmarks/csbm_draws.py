@@ -10,17 +10,17 @@ published runs away from their mean. Rows that the file holds already are not ru
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import statistics
 from pathlib import Path
-from typing import Any
 
 import plap
 from plap.data import split
 from plap.data.resolve import open_graph
 from plap.experiments import best
+from plap.reporting.table_content import ResultCell
 from plap.training import train_runs
+from saved_rows import Row, complete
 
 TABLE = "csbm-dense"
 CELLS = {
@@ -35,7 +35,7 @@ CELLS = {
 """Those that differed from the published ones without a known cause, except for GAT and JKNet."""
 
 
-def measure(phi: str, model: str, draw: int) -> float:
+def measure(phi: str, model: str, draw: int) -> Row:
     """Mean test accuracy of two runs, in per cent."""
     data = open_graph(f"csbm:phi={phi},seed={draw}")
     parts = split(data, "paper", preset="dense", seed=2021)
@@ -44,28 +44,19 @@ def measure(phi: str, model: str, draw: int) -> float:
     runs = train_runs(data.graph, data.x, data.y, configs, parts, task=data.task)
     truth = data.y[parts.test]
     right = [(run.logits[parts.test].argmax(1) == truth).double().mean() for run in runs]
-    return round(100 * float(sum(right)) / len(right), 2)
+    return {"accuracy": round(100 * float(sum(right)) / len(right), 2)}
 
 
-def verdicts(rows: list[dict[str, Any]]) -> list[str]:
-    """One line per cell: the draws, ours among them, and whether the published mean is within their reach."""
-    cells = {(c.dataset, c.model): c for c in plap.reproduce(TABLE, evidence="results").report.cells}
-    lines = []
-    for phi, models in CELLS.items():
-        for model in models:
-            cell = cells[f"csbm:phi={phi}", model]
-            found = [row["accuracy"] for row in rows if (row["phi"], row["model"]) == (phi, model)]
-            if not found or cell.mean is None or cell.published is None or cell.published.mean is None:
-                continue
-            found.append(cell.mean)
-            wide = statistics.stdev(found) * math.sqrt(1 + 1 / len(found))
-            away = float(cell.published.mean) - statistics.fmean(found)
-            reach = 2 * math.hypot(wide, float(cell.published.plus_minus or 0))
-            lines.append(
-                f"phi = {phi}, {model}: {', '.join(f'{value:.1f}' for value in found)}; "
-                f"published {cell.published.mean}: {'within' if abs(away) <= reach else 'out of'} reach"
-            )
-    return lines
+def within_reach(cell: ResultCell, rows: list[Row]) -> bool | None:
+    """Whether the published mean of a cell is within reach of its draws; None if there are no other draws."""
+    phi = cell.dataset.removeprefix("csbm:phi=")
+    draws = [row["accuracy"] for row in rows if (row["phi"], row["model"]) == (phi, cell.model)]
+    if not draws or cell.mean is None or cell.published is None or cell.published.mean is None:
+        return None
+    draws.append(cell.mean)
+    spread = statistics.stdev(draws) * math.sqrt(1 + 1 / len(draws))
+    reach = 2 * math.hypot(spread, float(cell.published.plus_minus or 0))
+    return abs(float(cell.published.mean) - statistics.fmean(draws)) <= reach
 
 
 def main() -> None:
@@ -74,17 +65,17 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--json-out", type=Path, default=Path("benchmarks/csbm_draws.json"))
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = json.loads(options.json_out.read_text()) if options.json_out.exists() else []
-    done = {(row["phi"], row["model"], row["draw"]) for row in rows}
-    for draw in range(options.draws):
-        for phi, models in CELLS.items():
-            for model in models:
-                if (phi, model, draw) not in done:
-                    rows.append(
-                        {"phi": phi, "model": model, "draw": draw, "accuracy": measure(phi, model, draw)}
-                    )
-                    options.json_out.write_text(json.dumps(rows, indent=1) + "\n")
-    print("\n".join(verdicts(rows)))
+    jobs = [
+        {"phi": phi, "model": model, "draw": draw}
+        for draw in range(options.draws)
+        for phi, models in CELLS.items()
+        for model in models
+    ]
+    rows = complete(options.json_out, jobs, measure)
+    for cell in plap.reproduce(TABLE, evidence="results").report.cells:
+        within = within_reach(cell, rows)
+        if within is not None:
+            print(f"{cell.dataset}, {cell.model}: {'within' if within else 'out of'} reach")
 
 
 if __name__ == "__main__":

@@ -11,51 +11,47 @@ DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
-from torch import Tensor
-
-from plap.data import GraphData, load, split
+from plap.data import load
+from plap.data import split as split_nodes
 from plap.fitting import FitSettings
-from plap.fitting.search import _spaces
-from plap.fitting.settings import MODEL
+from plap.fitting.search import fit_model
 from plap.reporting.figures.figure import HOMOPHILIC
-from plap.training import combine, tune
+from plap.training import RunResult, combine
+from saved_rows import Row, complete
 
 SETS = ("chameleon-filtered", "texas", "cornell", "wisconsin", "chameleon", "cora", "citeseer", "pubmed")
 
 
-def measure(data: GraphData, index: int) -> dict[str, Any]:
+def measure(dataset: str, split: int, *, root: str | None = None) -> Row:
     """The search on one split, and the accuracies in per cent."""
-    if data.splits is not None and data.name.endswith("-filtered"):
-        parts = split(data, "public", index=index)
+    data = load(dataset, root)
+    if dataset.endswith("-filtered"):
+        parts = split_nodes(data, "public", index=split)
     else:
-        parts = split(data, preset="sparse" if data.name in HOMOPHILIC else "dense", seed=index)
-    settings = FitSettings(seed=0)
-    spaces = _spaces(settings.config(MODEL), settings, data.graph, data.y, parts)
+        parts = split_nodes(data, preset="sparse" if dataset in HOMOPHILIC else "dense", seed=split)
     with patch("plap.training.tuning._as_good", lambda *_: True):
-        found = tune(data.graph, data.x, data.y, parts, space=spaces, seed=0, task=data.task)
-    winner = [run for run in found.finalists if run.config.with_values(seed=0) == found.best]
+        found = fit_model(data.graph, data.x, data.y, parts, FitSettings(seed=0, seeds=6), task=data.task)
+    winner = [run for run in found.members if found.is_of_winner(run)]
 
-    def accuracy(probabilities: Tensor) -> float:
-        right = probabilities.argmax(1)[parts.test] == data.y[parts.test]
-        return round(100 * float(right.double().mean()), 2)
+    def accuracy(runs: Sequence[RunResult]) -> float:
+        said = combine(runs, data.task).predictions
+        return round(100 * float((said == data.y)[parts.test].double().mean()), 2)
 
     return {
-        "dataset": data.name,
-        "split": index,
-        "winner": accuracy(combine(winner, data.task).probabilities),
-        "both": accuracy(combine(found.finalists, data.task).probabilities),
-        "models": [found.best.model, None if found.runner_up is None else found.runner_up.model],
+        "winner": accuracy(winner),
+        "both": accuracy(found.members),
+        "models": [found.config.model, None if found.runner_up is None else found.runner_up.model],
     }
 
 
-def summary(rows: list[dict[str, Any]]) -> list[str]:
+def summary(rows: list[Row]) -> list[str]:
     """One line per dataset."""
     lines = []
     for name in dict.fromkeys(row["dataset"] for row in rows):
@@ -78,13 +74,8 @@ def main() -> None:
     parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
     parser.add_argument("--json-out", type=Path, default=Path("benchmarks/runner_up.json"))
     options = parser.parse_args()
-    rows: list[dict[str, Any]] = json.loads(options.json_out.read_text()) if options.json_out.exists() else []
-    done = {(row["dataset"], row["split"]) for row in rows}
-    for index in range(options.splits):
-        for name in options.datasets:
-            if (name, index) not in done:
-                rows.append(measure(load(name, options.root), index))
-                options.json_out.write_text(json.dumps(rows, indent=1) + "\n")
+    jobs = [{"dataset": name, "split": k} for k in range(options.splits) for name in options.datasets]
+    rows = complete(options.json_out, jobs, partial(measure, root=options.root))
     print("\n".join(summary(rows)))
 
 

@@ -37,6 +37,25 @@ def entries_of(indptr: Tensor, rows: Tensor) -> Entries:
     return Entries(torch.arange(row.shape[0], device=rows.device) + (start - before)[row], row)
 
 
+def hops_from(indptr: Tensor, indices: Tensor, start: Tensor, most: int) -> Tensor:
+    """How many entries lead from ``start`` to each row of a symmetric pattern, int64 [N]; ``most`` + 1: more.
+
+    Examples
+    --------
+    >>> path = torch.tensor([0, 1, 3, 5, 6]), torch.tensor([1, 0, 2, 1, 3, 2])
+    >>> hops_from(*path, torch.tensor([0]), 2)
+    tensor([0, 1, 2, 3])
+    """
+    hops = torch.full((indptr.shape[0] - 1,), most + 1, device=indptr.device)
+    rim = start
+    hops[rim] = 0
+    for hop in range(1, most + 1):
+        neighbours = indices[entries_of(indptr, rim).position].long()
+        rim = neighbours[hops[neighbours] > most].unique()
+        hops[rim] = hop
+    return hops
+
+
 def csr_tensor(
     indptr: Tensor,
     indices: Tensor,

@@ -50,6 +50,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
     validation_score_: float
     task_: Task
     _width: int
+    _configs: list[RunConfig]
     _states: tuple[dict[str, Tensor], ...]
     _probabilities: Tensor | None
     _digests: tuple[str, str]
@@ -84,7 +85,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         self.config_, self.trials_ = fitted.config, fitted.trials
         self._remember(names, columns, features.shape[1])
-        runs = [run for run in fitted.ensemble.runs if run.best_epoch > 0]
+        runs = fitted.members
         self.validation_score_ = task.metric.sign * float(np.mean([run.val_score for run in runs]))
         self._configs, self._states = [run.config for run in runs], tuple(run.state for run in runs)
         self.task_, self._probabilities = settle(

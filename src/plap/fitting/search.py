@@ -27,8 +27,9 @@ from plap.training import (
 )
 from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
+from plap.training.space import with_measurements
 from plap.training.stopping import Deadline, TimeLimit
-from plap.training.tuning import usual_budget, with_measurements
+from plap.training.tuning import usual_budget
 
 Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a method whose training begins; returns what to tell its progress to."""

@@ -135,10 +135,7 @@ def _pairs_apart(graph: Graph, joined: Tensor, rng: np.random.Generator) -> Tens
 def _judged(
     members: Sequence[Any], x: Features, rests: Iterable[tuple[NDArray[Any], Graph]], asked: Tensor
 ) -> NDArray[np.float64]:
-    """Mean evidence of the members about each pair, on the graph without the edges of the pair's part.
-
-    Only members of one kind are averaged; the columns of several kinds are appended.
-    """
+    """Evidence about each pair, on the graph without its part's edges: the mean of members of each kind."""
     rows: NDArray[np.float64] | None = None
     for chosen, rest in rests:
         alike: dict[tuple[type, int], list[Tensor]] = {}

@@ -69,6 +69,7 @@ class Backend(Protocol):
         detach_weights: bool = False,
         variant: Variant = "paper",
         budget: int | None = None,
+        rows: Tensor | None = None,
     ) -> Tensor:
         """K steps of p-Laplacian message passing, Eq. 11-13, from F(0) = x. The arguments have been checked.
 
@@ -94,6 +95,9 @@ class Backend(Protocol):
         budget : int, optional
             Bytes that the call and its backward pass may allocate beyond x, the graph, the result and the
             gradients.
+        rows : Tensor, shape [R, T], optional
+            The nodes of every run at which the result will be looked at. A backend may leave out what does
+            not matter there; other rows have no meaning then.
 
         Returns
         -------

@@ -30,6 +30,7 @@ class Dense:
         detach_weights: bool = False,
         variant: Variant = "paper",
         budget: int | None = None,
+        rows: Tensor | None = None,
     ) -> Tensor:
         """K steps of Eq. 11-13 on x [R, N, C], run by run."""
         W = weight_matrix(graph, x.dtype)

@@ -10,7 +10,6 @@ from plap.graph import Graph
 from plap.kernels.backend import Backend, Variant
 from plap.kernels.dense import DENSE
 from plap.kernels.fused.backend import FUSED
-from plap.kernels.row_backend import RowBackend
 from plap.kernels.torch.backend import TORCH
 from plap.kernels.triton.backend import TRITON
 from plap.penalties import Penalty, Power
@@ -76,17 +75,15 @@ def propagate_unchecked(
 
     For training loops, where the checks of :func:`plap.propagate` would cost a tenth of an epoch and where a
     run that overflows must not end the others. x is [R, N, C] on the graph's device; mu and the
-    penalty's parameter are [R], and a tensor in its place is the p of powers. Where ``rows`` [R, T] are
-    given, the result is looked at there only, and other rows have no meaning; a backend may ignore that.
+    penalty's parameter are [R], and a tensor in its place is the p of powers. The rest is as in
+    :meth:`plap.kernels.backend.Backend.propagate`.
     """
     if isinstance(penalty, Tensor):
         penalty = Power(penalty)
     backend = choose("auto", x.device, x.dtype, penalty=penalty, bounded=budget is not None)
-    if isinstance(backend, RowBackend):
-        return backend.propagate(
-            x, graph, penalty, mu, K, detach_weights=detach_weights, budget=budget, rows=rows
-        )
-    return backend.propagate(x, graph, penalty, mu, K, detach_weights=detach_weights, budget=budget)
+    return backend.propagate(
+        x, graph, penalty, mu, K, detach_weights=detach_weights, budget=budget, rows=rows
+    )
 
 
 def _refusal(

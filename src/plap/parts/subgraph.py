@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -12,7 +12,7 @@ from torch import Tensor
 
 from plap.checks import check_integer
 from plap.graph import Graph, check_graph
-from plap.sparse import csr_rows, entries_of
+from plap.sparse import csr_rows, entries_of, hops_from
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) ->
     """
     hops = check_integer("hops", hops, 0)
     core = check_graph(graph).ascending(nodes)
-    inside = _reach(graph, core, hops).inside
+    inside = hops_from(graph.indptr, graph.indices, core, hops) <= hops
     piece = graph.cut_out(inside)
     closed = _with_loops(piece.graph, piece.lost) if rim_loops else piece.graph
     inside.zero_()[core] = True
@@ -115,7 +115,8 @@ def halo_size(graph: Graph, nodes: Tensor, hops: int, *, rim_loops: bool = True)
     >>> halo_size(path, torch.tensor([0]), 2, rim_loops=False)  # nodes 0, 1, 2 and two edges
     7
     """
-    inside, rim = _reach(graph, nodes, hops)
+    away = hops_from(graph.indptr, graph.indices, nodes, hops)
+    inside, rim = away <= hops, (away == hops).nonzero().squeeze(1)
     position, row = entries_of(graph.indptr, rim)
     column = graph.indices[position].long()
     leads_out = ~inside[column]  # which only the rim's entries can
@@ -125,25 +126,6 @@ def halo_size(graph: Graph, nodes: Tensor, hops: int, *, rim_loops: bool = True)
         loops[row[rim[row] == column]] = False  # an existing self-loop takes up the weight
     stored = int(graph.indptr.diff()[inside].sum()) - int(leads_out.sum())
     return int(inside.sum()) + stored + int(loops.sum())
-
-
-class _Reach(NamedTuple):
-    inside: Tensor
-    """Which nodes are within so many hops, [N]."""
-    rim: Tensor
-    """Those of the last hop."""
-
-
-def _reach(graph: Graph, core: Tensor, hops: int) -> _Reach:
-    inside = torch.zeros(graph.num_nodes, dtype=torch.bool, device=graph.device)
-    inside[core] = True
-    rim = core
-    for _ in range(hops):
-        reached = torch.zeros_like(inside)
-        reached[graph.indices[entries_of(graph.indptr, rim).position].long()] = True
-        rim = (reached & ~inside).nonzero().squeeze(1)
-        inside[rim] = True
-    return _Reach(inside, rim)
 
 
 def _with_loops(graph: Graph, extra: Tensor) -> Graph:

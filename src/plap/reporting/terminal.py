@@ -206,8 +206,8 @@ def show_learned(learned: Learned, facts: Mapping[str, Any], console: Console | 
     console = console or make_console()
     members = []
     for found in facts["configurations"]:
-        values = ", ".join(f"{name} = {value}" for name, value in found["config"].items() if name != "model")
-        members.append(f"{found['members']} × {found['title']}, {values}")
+        values = {name: value for name, value in found["config"].items() if name != "model"}
+        members.append(f"{found['members']} × {found['title']}, {_listed(values)}")
     console.print(Text.assemble((learned.data.name, "bold"), "  ", "; ".join(members)))
     for sentence in learned_sentences(learned, fitted_here=facts["fitted_on_this_graph"]):
         print_line(console, f"· {sentence}")

@@ -1,16 +1,23 @@
-"""The configurations that a search may draw from."""
+"""The configurations that a search may draw from, and which of several spaces it draws."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from plap.errors import InputError
+from plap.graph import Graph
 from plap.models import Grid, ModelKind, find_model
+from plap.nn.linear import Features
 from plap.training.config import OF_TRAINING, RunConfig, unknown_field
+
+_FEWEST = 4
+"""Configurations that are drawn from a space whatever they cost, where there are several spaces."""
+_HURRIED_LR = 0.01
+"""Learning rates below come to nothing in few epochs."""
 
 
 class SearchSpace:
@@ -134,3 +141,66 @@ def grid_configs(base: RunConfig, grid: Grid) -> list[RunConfig]:
         base.with_values(**dict(zip(grid, values, strict=True)))
         for values in itertools.product(*grid.values())
     ]
+
+
+def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
+    """The configurations, of one model, with what it measures on the data: a pGNN the unit of its penalty."""
+    measured = find_model(configs[0].model).measured
+    if measured is None:
+        return configs
+    found = measured([config.parameters for config in configs], graph, x)
+    return [config.with_values(**vars(parameters)) for config, parameters in zip(configs, found, strict=True)]
+
+
+def draw_from(
+    spaces: Sequence[SearchSpace], count: int, seed: int, graph: Graph, x: Features, *, hurried: bool = False
+) -> dict[RunConfig, int]:
+    """Different configurations and the number of the space that each is from.
+
+    All models may spend the same, a large one counting as many small ones; the spaces of a model share its
+    part, and each gets a few at least. In a hurry the first is the model's own default, and none learns too
+    slowly for it.
+    """
+    found: dict[RunConfig, int] = {}
+    models = [space.base.model for space in spaces]
+    for number, space in enumerate(spaces):
+        configs = space.draw(len(space.configs()) if hurried else count, seed)
+        if hurried:
+            configs = [config for config in configs if config.lr >= _HURRIED_LR] or configs
+            configs = [space.base, *configs][:count]
+        configs = with_measurements([config.with_values(seed=seed) for config in configs], graph, x)
+        share, spent = count / len({*models}) / models.count(space.base.model), 0.0
+        for config in configs:
+            mine = sum(owner == number for owner in found.values())
+            if spent >= share and mine >= min(_FEWEST, count // len(spaces)):
+                break
+            if config not in found:
+                found[config] = number
+                spent += _width(config) / _width(spaces[0].base)
+    return found
+
+
+def first_affordable(
+    ranked: Sequence[RunConfig], space_of: Mapping[RunConfig, int], places: int, spaces: Sequence[SearchSpace]
+) -> list[RunConfig]:
+    """The first of these, as many as cost what ``places`` runs of the first space's base do.
+
+    The best of every space is among them whatever it costs.
+    """
+    if len(spaces) == 1:
+        return list(ranked[:places])
+    firsts = {space_of[config]: config for config in reversed(ranked)}
+    chosen = {*firsts.values()}
+    unit = _width(spaces[0].base)
+    left = places - sum(_width(config) / unit for config in chosen)
+    for config in ranked:
+        if config not in chosen and _width(config) / unit <= left:
+            chosen.add(config)
+            left -= _width(config) / unit
+    return [config for config in ranked if config in chosen]
+
+
+def _width(config: RunConfig) -> int:
+    """Numbers per node that a run holds: what its epochs cost, about, beside those of others."""
+    family = find_model(config.model).family_of(config.parameters)
+    return 1 if family is None else family.width(config.parameters, 2)

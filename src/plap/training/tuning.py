@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -22,7 +22,7 @@ from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
 from plap.training.loop import ProgressCallback
 from plap.training.results import Progress, RunResult
-from plap.training.space import SearchSpace
+from plap.training.space import SearchSpace, draw_from, first_affordable
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.workers import processes_for, train_side_by_side
 
@@ -49,10 +49,6 @@ _PROBE = 2
 """Epochs that tell what an epoch costs."""
 _CHEAP = 0.1
 """Seconds of an epoch below which a batch of runs is tried as well, because it costs less per run."""
-_FEWEST = 4
-"""Configurations that are drawn from a space whatever they cost, where there are several spaces."""
-_HURRIED_LR = 0.01
-"""Learning rates below come to nothing in few epochs."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +189,7 @@ def tune(
             return TuneResult(first, (_trial(best_run, 0),), best_run, interrupted=True)
     available = sum(len(space.configs()) for space in spaces)
     rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(spaces))
-    space_of = _draw(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
+    space_of = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
     alive = list(space_of)
     for number, rung in enumerate(rungs):
         runs = [_shortened(config, rung, k) for config in alive for k in range(rung.seeds)]
@@ -202,7 +198,7 @@ def tune(
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
         ranked = _ranked(alive, results, rung.seeds, int(split.val.sum()))
         if number + 1 < len(rungs):
-            ranked = _affordable(ranked, space_of, rungs[number + 1].configs, spaces)
+            ranked = first_affordable(ranked, space_of, rungs[number + 1].configs, spaces)
         interrupted = any(result.interrupted for result in results)
         if not interrupted or number == 0:
             alive = ranked
@@ -241,7 +237,7 @@ def _probe(
     again = train([first.with_values(max_epochs=_PROBE)], deadline)
     cost = again[0].seconds / max(1, again[0].epochs)
     if cost < _CHEAP and not deadline.passed:
-        several = [c.with_values(max_epochs=_PROBE) for c in _draw(spaces, 16, first.seed, graph, x)]
+        several = [c.with_values(max_epochs=_PROBE) for c in draw_from(spaces, 16, first.seed, graph, x)]
         train(several, deadline)
         begin = time.perf_counter()
         results = train(several, deadline)
@@ -261,15 +257,6 @@ def _merit(result: RunResult) -> tuple[bool, float, float]:
     return result.best_epoch > 0, result.val_score, -result.val_loss
 
 
-def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> list[RunConfig]:
-    """The configurations, of one model, with what it measures on the data: a pGNN the unit of its penalty."""
-    measured = find_model(configs[0].model).measured
-    if measured is None:
-        return configs
-    found = measured([config.parameters for config in configs], graph, x)
-    return [config.with_values(**vars(parameters)) for config, parameters in zip(configs, found, strict=True)]
-
-
 def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
     """Epochs of a search that chooses among so many models, by default: fewer where an epoch costs more.
 
@@ -278,60 +265,6 @@ def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
     stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
     work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8
     return int(min(models * _MOST, max(_LEAST, _MOST * _SMALL / work)))
-
-
-def _draw(
-    spaces: Sequence[SearchSpace], count: int, seed: int, graph: Graph, x: Features, *, hurried: bool = False
-) -> dict[RunConfig, int]:
-    """Different configurations and the number of the space that each is from.
-
-    All models may spend the same, a large one counting as many small ones; the spaces of a model share its
-    part, and each gets a few at least. In a hurry the first is the model's own default, and none learns too
-    slowly for it.
-    """
-    found: dict[RunConfig, int] = {}
-    models = [space.base.model for space in spaces]
-    for number, space in enumerate(spaces):
-        configs = space.draw(len(space.configs()) if hurried else count, seed)
-        if hurried:
-            configs = [config for config in configs if config.lr >= _HURRIED_LR] or configs
-            configs = [space.base, *configs][:count]
-        configs = with_measurements([config.with_values(seed=seed) for config in configs], graph, x)
-        share, spent = count / len({*models}) / models.count(space.base.model), 0.0
-        for config in configs:
-            mine = sum(owner == number for owner in found.values())
-            if spent >= share and mine >= min(_FEWEST, count // len(spaces)):
-                break
-            if config not in found:
-                found[config] = number
-                spent += _width(config) / _width(spaces[0].base)
-    return found
-
-
-def _affordable(
-    ranked: Sequence[RunConfig], space_of: Mapping[RunConfig, int], places: int, spaces: Sequence[SearchSpace]
-) -> list[RunConfig]:
-    """The first of these, as many as cost what ``places`` runs of the first space's base do.
-
-    The best of every space is among them whatever it costs.
-    """
-    if len(spaces) == 1:
-        return list(ranked[:places])
-    firsts = {space_of[config]: config for config in reversed(ranked)}
-    chosen = {*firsts.values()}
-    unit = _width(spaces[0].base)
-    left = places - sum(_width(config) / unit for config in chosen)
-    for config in ranked:
-        if config not in chosen and _width(config) / unit <= left:
-            chosen.add(config)
-            left -= _width(config) / unit
-    return [config for config in ranked if config in chosen]
-
-
-def _width(config: RunConfig) -> int:
-    """Numbers per node that a run holds: what its epochs cost, about, beside those of others."""
-    family = find_model(config.model).family_of(config.parameters)
-    return 1 if family is None else family.width(config.parameters, 2)
 
 
 def _uses_edges(config: RunConfig) -> bool:

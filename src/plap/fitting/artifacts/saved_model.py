@@ -203,9 +203,8 @@ def _read_header(content: bytes, path: Path) -> dict[str, Any]:
         _refuse(path, "it was not written by plap")
     version = header.get("format_version")
     if version not in _READABLE:
-        _refuse(
-            path, f"it has format version {version!r}, but this plap reads {FORMAT_VERSION}: fit it again"
-        )
+        read = " and ".join(map(str, _READABLE))
+        _refuse(path, f"it has format version {version!r}, but this plap reads {read}: fit it again")
     for name, kind in _FIELDS.items():
         if name not in header:
             _refuse(path, f"the key {name!r} is missing")

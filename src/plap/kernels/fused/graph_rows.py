@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from plap.memo import Memo
-from plap.sparse import entries_of
+from plap.sparse import entries_of, hops_from
 
 _FEW = 1 / 3
 """Share of the nodes above which a step before the last one needs next to every row."""
@@ -139,10 +139,12 @@ def _reach_of(indptr: Tensor, indices: Tensor, weight: Tensor, rows: Tensor, K: 
     known = _SORTED.get(indptr, OrderedDict)
     every: dict[tuple[bytes, int], SortedRows] = {}
     keys = [(wanted.numpy().tobytes(), K) for wanted in rows]
+    room = _KEPT
     for key, wanted in zip(keys, rows, strict=True):
         if key not in every:
             every[key] = known.get(key) or sort_rows(indptr, indices, wanted, K)
-        if sum(part.size for part in every.values()) > _KEPT:
+            room -= every[key].size
+        if room < 0:
             return None
     if sum(every[key].work for key in keys) > _WORTH * len(keys) * K * indices.shape[0]:
         return None
@@ -168,14 +170,7 @@ def _keep(
 
 def sort_rows(indptr: Tensor, indices: Tensor, wanted: Tensor, K: int) -> SortedRows:
     """The rows of a symmetric graph by their distance from the wanted nodes."""
-    distance = torch.full((indptr.shape[0] - 1,), K + 2)
-    rim = wanted
-    distance[rim] = 0
-    for hop in range(1, K + 2):
-        neighbours = indices[entries_of(indptr, rim).position].long()
-        rim = neighbours[distance[neighbours] > K + 1].unique()
-        distance[rim] = hop
-    ascending, order = distance.sort(stable=True)
+    ascending, order = hops_from(indptr, indices, wanted, K + 1).sort(stable=True)
     counts = torch.searchsorted(ascending, torch.arange(K + 2), right=True)
     rows = order[: counts[K]]
     position = entries_of(indptr, rows).position

@@ -44,6 +44,7 @@ class Torch:
         detach_weights: bool = False,
         variant: Variant = "paper",
         budget: int | None = None,
+        rows: Tensor | None = None,
     ) -> Tensor:
         """K steps of Eq. 11-13 on x [R, N, C].
 
