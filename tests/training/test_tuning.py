@@ -25,6 +25,7 @@ from plap.training import (
     train_runs,
     tune,
 )
+from plap.training.loop import epoch_cost
 from plap.training.tuning import _as_good, _ranked, usual_budget
 from plap.training.workers import train_side_by_side
 
@@ -321,3 +322,12 @@ def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -
     found = search(budget=400)
     assert found.runner_up is None
     assert [run.config.with_values(seed=0) for run in found.finalists] == 3 * [found.best]
+
+
+def test_a_wide_network_costs_more_the_larger_the_graph_is() -> None:
+    """On the smallest graphs an epoch is overhead, whatever the model; on large ones it is the width."""
+    narrow, wide = RunConfig(hidden=16), RunConfig(hidden=64)
+    ratios = [epoch_cost(wide, nodes) / epoch_cost(narrow, nodes) for nodes in (10, 1000, 10**7)]
+    assert ratios == sorted(ratios)
+    assert ratios[0] < 1.1
+    assert ratios[-1] == pytest.approx(4, rel=0.01)

@@ -71,24 +71,28 @@ SMALL: Grid = {"lr": (0.01,), "weight_decay": (0.0,)}
 
 SEARCH: Grid = {
     "p": (1.5, 2.0, 2.5),
-    "mu": (0.01, 0.1, 1.0),
     "K": (1,),
     "lr": (0.003, 0.01),
     "dropout": (0.2, 0.5, 0.8),
-    "weight_decay": (0.0, 5e-4),
-    "hidden": (64, 128),
+    "hidden": (64,),
     "mlp_layers": (1,),
     "output": ("linear",),
 }
 """What both of the following have in common."""
-PLAIN: Grid = {"layers": (1, 2, 3), "norm": ("none",), "residual": (False, True)}
+PLAIN: Grid = {
+    "layers": (1, 2, 3),
+    "norm": ("none",),
+    "mu": (0.01, 0.1, 1.0),
+    "weight_decay": (0.0, 5e-4),
+}
 """A few layers without normalisation."""
 BLOCKS: Grid = {
-    "layers": (3, 6, 9),
-    "norm": ("layer", "batch"),
-    "prenorm": (False, True),
+    "layers": (2, 3, 6, 9),
+    "norm": ("batch", "layer"),
     "concat": (True,),
-    "residual": (False, True),
+    "residual": (True,),
+    "mu": (0.01,),
+    "weight_decay": (0.0, 5e-4, 5e-3),
 }
 """Blocks that see a node beside its neighbours, for deeper networks."""
 

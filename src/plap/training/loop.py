@@ -38,6 +38,9 @@ DEFAULT_BUDGET = 2 * 2**30
 _CACHE = 24 * 2**20
 """Bytes beyond which a larger batch no longer pays, because its runs evict one another from the cache."""
 
+_FIXED_COST = 4e5
+"""What an epoch costs on the smallest graph, see :func:`epoch_cost`."""
+
 _AMORTISED = 8
 """Runs that share Python's cost per epoch well enough: a batch has this many even beyond the cache, unless
 each of them by itself exceeds it, where that cost is no longer felt."""
@@ -245,6 +248,16 @@ def run_bytes(
     held = nodes * (family.width(config.parameters, classes) + 3 * classes)
     held += entries * family.edge_width(config.parameters)
     return itemsize * (held + 6 * family.weights(config.parameters, features, classes))
+
+
+def epoch_cost(config: RunConfig, nodes: int) -> float:
+    """What an epoch of a run costs beside one of another model: numbers that it touches, and a fixed part.
+
+    The fixed part is what an epoch takes on the smallest graphs, where operations are short; about as long as
+    touching so many numbers.
+    """
+    family = _family(config)
+    return _FIXED_COST + (0 if family is None else nodes * family.width(config.parameters, 2))
 
 
 def propagation_budget(

@@ -13,8 +13,9 @@ from plap.graph import Graph
 from plap.models import Grid, ModelKind, find_model
 from plap.nn.linear import Features
 from plap.training.config import OF_TRAINING, RunConfig, unknown_field
+from plap.training.loop import epoch_cost
 
-_FEWEST = 4
+_FEWEST = 6
 """Configurations that are drawn from a space whatever they cost, where there are several spaces."""
 _HURRIED_LR = 0.01
 """Learning rates below come to nothing in few epochs."""
@@ -163,6 +164,7 @@ def draw_from(
     """
     found: dict[RunConfig, int] = {}
     models = [space.base.model for space in spaces]
+    unit = epoch_cost(spaces[0].base, graph.num_nodes)
     for number, space in enumerate(spaces):
         configs = space.draw(len(space.configs()) if hurried else count, seed)
         if hurried:
@@ -176,12 +178,16 @@ def draw_from(
                 break
             if config not in found:
                 found[config] = number
-                spent += _width(config) / _width(spaces[0].base)
+                spent += epoch_cost(config, graph.num_nodes) / unit
     return found
 
 
 def first_affordable(
-    ranked: Sequence[RunConfig], space_of: Mapping[RunConfig, int], places: int, spaces: Sequence[SearchSpace]
+    ranked: Sequence[RunConfig],
+    space_of: Mapping[RunConfig, int],
+    places: int,
+    spaces: Sequence[SearchSpace],
+    nodes: int,
 ) -> list[RunConfig]:
     """The first of these, as many as cost what ``places`` runs of the first space's base do.
 
@@ -191,16 +197,10 @@ def first_affordable(
         return list(ranked[:places])
     firsts = {space_of[config]: config for config in reversed(ranked)}
     chosen = {*firsts.values()}
-    unit = _width(spaces[0].base)
-    left = places - sum(_width(config) / unit for config in chosen)
+    left = places * epoch_cost(spaces[0].base, nodes) - sum(epoch_cost(config, nodes) for config in chosen)
     for config in ranked:
-        if config not in chosen and _width(config) / unit <= left:
+        cost = epoch_cost(config, nodes)
+        if config not in chosen and cost <= left:
             chosen.add(config)
-            left -= _width(config) / unit
+            left -= cost
     return [config for config in ranked if config in chosen]
-
-
-def _width(config: RunConfig) -> int:
-    """Numbers per node that a run holds: what its epochs cost, about, beside those of others."""
-    family = find_model(config.model).family_of(config.parameters)
-    return 1 if family is None else family.width(config.parameters, 2)

@@ -26,14 +26,21 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
-from plap.training.loop import DEFAULT_BUDGET, ProgressCallback, make_batches, run_bytes, train_runs
+from plap.training.loop import (
+    DEFAULT_BUDGET,
+    ProgressCallback,
+    epoch_cost,
+    make_batches,
+    run_bytes,
+    train_runs,
+)
 from plap.training.results import Progress, RunResult
 from plap.training.stopping import Deadline, Interrupts, TimeLimit
 
 _MOST_ENTRIES = 500_000
 """Entries of a graph up to which one core per batch is better than all cores for one."""
-_WORTH_FORKING = 2e7
-"""Entries and nodes times epochs, over all runs, below which processes cost more than they bring."""
+_WORTH_FORKING = 1e9
+"""Cost of all epochs of all runs below which processes cost more than they bring: a second or two."""
 _SECONDS = 0.2
 """Between two looks at Ctrl-C, the clock and the progress."""
 
@@ -105,7 +112,7 @@ def processes_for(graph: Graph) -> int:
 
 def _pays(graph: Graph, configs: Sequence[RunConfig], options: dict[str, Any]) -> bool:
     """Whether there is enough to do for several processes, on the CPU."""
-    work = (graph.num_entries + graph.num_nodes) * sum(config.max_epochs for config in configs)
+    work = sum(config.max_epochs * epoch_cost(config, graph.num_nodes) for config in configs)
     on_cpu = str(options.get("device", "auto")) in ("auto", "cpu")
     return on_cpu and len(configs) > 1 and work >= _WORTH_FORKING
 
