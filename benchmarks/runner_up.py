@@ -19,12 +19,11 @@ from pathlib import Path
 from unittest.mock import patch
 
 from plap.data import load
-from plap.data import split as split_nodes
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
-from plap.reporting.figures.figure import HOMOPHILIC
 from plap.training import RunResult, combine
 from saved_rows import Row, complete
+from splits import usual_split
 
 SETS = ("chameleon-filtered", "texas", "cornell", "wisconsin", "chameleon", "cora", "citeseer", "pubmed")
 
@@ -32,10 +31,7 @@ SETS = ("chameleon-filtered", "texas", "cornell", "wisconsin", "chameleon", "cor
 def measure(dataset: str, split: int, *, root: str | None = None) -> Row:
     """The search on one split, and the accuracies in per cent."""
     data = load(dataset, root)
-    if dataset.endswith("-filtered"):
-        parts = split_nodes(data, "public", index=split)
-    else:
-        parts = split_nodes(data, preset="sparse" if dataset in HOMOPHILIC else "dense", seed=split)
+    parts = usual_split(data, split)
     with patch("plap.training.tuning._as_good", lambda *_: True):
         found = fit_model(data.graph, data.x, data.y, parts, FitSettings(seed=0, seeds=6), task=data.task)
     winner = [run for run in found.members if found.is_of_winner(run)]

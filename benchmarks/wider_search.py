@@ -24,11 +24,12 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from plap.data import GraphData, load, split
+from plap.data import GraphData, load
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
-from plap.reporting.figures.figure import ALL, HOMOPHILIC
+from plap.reporting.figures.figure import ALL
+from splits import usual_split
 
 Budget = int | Literal["auto"]
 
@@ -41,7 +42,7 @@ ALLOWED = -0.5
 
 def run_pair(data: GraphData, seed: int, budget: Budget, members: int) -> dict[str, Any]:
     """Both searches on the split of this seed: test accuracy in per cent, and what validation chose."""
-    parts = split(data, preset="sparse" if data.name in HOMOPHILIC else "dense", seed=seed)
+    parts = usual_split(data, seed)
     row: dict[str, Any] = {"dataset": data.name, "seed": seed, "budget": budget, "members": members}
     for name, fixed in SEARCHES.items():
         settings = FitSettings(fixed=fixed, models=(MODEL,), budget=budget, seeds=members, seed=seed)

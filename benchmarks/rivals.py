@@ -1,0 +1,118 @@
+"""The search of ``plap fit`` beside tuned classic networks: test accuracy on the same splits.
+
+    python benchmarks/rivals.py [--datasets texas ...] [--splits 3] [--root DATASETS] [--json-out FILE]
+
+Every method is searched by validation with the budget of a default fit for its graph, and predicts with an
+ensemble of four: plap's own models as a default fit chooses them, and each rival by its own grid with 64
+hidden units. Test labels are read once, at the end. Rows that the file holds already are not run again.
+
+DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from torch_geometric.nn import GraphSAGE
+
+from plap.data import load
+from plap.fitting import FitSettings
+from plap.fitting.search import fit_model
+from plap.models import ModelKind, Parameters, integer, register_model, share
+from plap.training import combine
+from saved_rows import Row, complete
+from splits import usual_split
+
+SETS = ("texas", "cornell", "wisconsin", "chameleon-filtered", "chameleon", "cora", "citeseer", "actor")
+PLAP = "plap"
+RIVALS = ("mlp", "gcn", "sage", "gat", "sgc", "appnp", "gprgnn")
+HIDDEN = 64
+"""Hidden units of a rival."""
+MEMBERS = 4
+
+
+@dataclass(frozen=True)
+class SAGEParameters(Parameters):
+    """Parameters of sage."""
+
+    hidden: int = integer(16)
+    dropout: float = share(0.5)
+
+
+SAGE = ModelKind(
+    "sage",
+    SAGEParameters,
+    lambda c, features, classes: GraphSAGE(features, c.hidden, 2, classes, dropout=c.dropout),
+    grid={"lr": (0.01, 0.05), "dropout": (0.0, 0.5), "weight_decay": (0.0, 5e-4)},
+    takes="edge_index",
+)
+
+
+def measure(dataset: str, split: int, method: str, *, root: str | None = None) -> Row:
+    """One method on one split: accuracies in per cent, what was chosen, and processor time."""
+    data = load(dataset, root)
+    parts = usual_split(data, split)
+    own = method == PLAP
+    settings = FitSettings(seeds=MEMBERS, time_limit=None, **({} if own else {"hidden": HIDDEN}))
+    begin = os.times()
+    started = time.perf_counter()
+    found = fit_model(
+        data.graph, data.x, data.y, parts, settings, *(() if own else (method,)), task=data.task
+    )
+    end = os.times()
+    right = combine(found.members, data.task).predictions == data.y
+    return {
+        "test": round(100 * float(right[parts.test].double().mean()), 2),
+        "validation": round(100 * statistics.fmean(run.val_score for run in found.members), 2),
+        "chosen": found.config.model,
+        "seconds": round(time.perf_counter() - started, 1),
+        "cpu_seconds": round(sum(end[:4]) - sum(begin[:4]), 1),
+    }
+
+
+def summary(rows: list[Row]) -> list[str]:
+    """One line per dataset: the means of all methods, over splits on which all of them were run."""
+    lines = []
+    for name in dict.fromkeys(row["dataset"] for row in rows):
+        mine = {(row["split"], row["method"]): row["test"] for row in rows if row["dataset"] == name}
+        splits = [
+            k for k in sorted({split for split, _ in mine}) if {(k, m) for m in (PLAP, *RIVALS)} <= {*mine}
+        ]
+        if not splits:
+            continue
+        means = {m: statistics.fmean(mine[k, m] for k in splits) for m in (PLAP, *RIVALS)}
+        best = max(RIVALS, key=lambda rival: means[rival])
+        told = ", ".join(f"{method} {mean:.1f}" for method, mean in means.items())
+        lines.append(
+            f"{name}, {len(splits)} splits: {told}; ahead of {best} by {means[PLAP] - means[best]:+.1f}"
+        )
+    return lines
+
+
+def main() -> None:
+    """Measure what the file does not have yet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=list(SETS))
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
+    parser.add_argument("--json-out", type=Path, default=Path("benchmarks/rivals.json"))
+    options = parser.parse_args()
+    register_model(SAGE)
+    jobs = [
+        {"dataset": name, "split": k, "method": method}
+        for name in options.datasets
+        for k in range(options.splits)
+        for method in (PLAP, *RIVALS)
+    ]
+    rows = complete(options.json_out, jobs, partial(measure, root=options.root))
+    print("\n".join(summary(rows)))
+
+
+if __name__ == "__main__":
+    main()
