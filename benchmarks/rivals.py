@@ -15,7 +15,7 @@ import argparse
 import os
 import statistics
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from torch_geometric.nn import GraphSAGE
 from plap.data import load
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
+from plap.fitting.settings import MODEL
 from plap.models import ModelKind, Parameters, integer, register_model, share
 from plap.training import combine
 from saved_rows import Row, complete
@@ -58,13 +59,13 @@ def measure(dataset: str, split: int, method: str, *, root: str | None = None) -
     """One method on one split: accuracies in per cent, what was chosen, and processor time."""
     data = load(dataset, root)
     parts = usual_split(data, split)
-    own = method == PLAP
-    settings = FitSettings(seeds=MEMBERS, time_limit=None, **({} if own else {"hidden": HIDDEN}))
+    settings = FitSettings(seeds=MEMBERS, time_limit=None)
+    if method != PLAP:
+        settings = replace(settings, hidden=HIDDEN)
     begin = os.times()
     started = time.perf_counter()
-    found = fit_model(
-        data.graph, data.x, data.y, parts, settings, *(() if own else (method,)), task=data.task
-    )
+    model = MODEL if method == PLAP else method
+    found = fit_model(data.graph, data.x, data.y, parts, settings, model, task=data.task)
     end = os.times()
     right = combine(found.members, data.task).predictions == data.y
     return {

@@ -121,11 +121,9 @@ def test_a_few_runs_of_a_deep_network_are_work_enough_for_two_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(workers, "_WORTH_FORKING", 1e9)
-    deep = {"hidden": 64, "layers": 9, "mlp_layers": 1, "output": "linear"}
-    small, large = (
-        [RunConfig(model, max_epochs=300, seed=seed, **values) for seed in range(3)]
-        for model, values in (("pgnn", {}), ("deep-pgnn", deep))
-    )
+    deep: dict[str, Any] = {"hidden": 64, "layers": 9, "mlp_layers": 1, "output": "linear"}
+    small = [RunConfig(max_epochs=300, seed=seed) for seed in range(3)]
+    large = [RunConfig("deep-pgnn", max_epochs=300, seed=seed, **deep) for seed in range(3)]
     assert not workers._pays(DATA.graph, small, {})
     assert workers._pays(DATA.graph, large, {})
     assert not workers._pays(DATA.graph, large, {"device": "cuda"})
