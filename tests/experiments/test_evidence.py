@@ -171,13 +171,12 @@ def test_what_is_said_of_a_search_is_so(table: str) -> None:
             assert config.value("mu") >= 1
 
 
-def test_what_is_said_of_other_draws_is_so() -> None:
+@pytest.mark.parametrize("table", ["csbm-dense", "csbm-sparse"])
+def test_what_is_said_of_other_draws_is_so(table: str) -> None:
     """A cause that names other draws of the cSBM is true of the draws that were measured, and only there."""
     rows = json.loads((ROOT / "benchmarks" / "csbm_draws.json").read_text())
-    cells = [
-        c for c in plap.reproduce("csbm-dense", evidence=RESULTS).report.cells if c.agreement != "agrees"
-    ]
-    judged = {(cell.dataset, cell.model): within_reach(cell, rows) for cell in cells}
+    cells = [c for c in plap.reproduce(table, evidence=RESULTS).report.cells if c.agreement != "agrees"]
+    judged = {(cell.dataset, cell.model): within_reach(table, cell, rows) for cell in cells}
     assert {*judged.values()} == {True, False, None}
     for cell in cells:
         assert ("csbm_draws" in cell.cause_note) == bool(judged[cell.dataset, cell.model])
