@@ -2,9 +2,10 @@
 
     python benchmarks/rivals.py [--datasets texas ...] [--splits 3] [--root DATASETS] [--json-out FILE]
 
-Every method is searched by validation with the budget of a default fit for its graph, and predicts with an
-ensemble of four: plap's own models as a default fit chooses them, and each rival by its own grid with 64
-hidden units. Test labels are read once, at the end. Rows that the file holds already are not run again.
+Every method is searched by validation with the same budget of epochs and predicts with an ensemble of four:
+plap's own models as a default fit chooses them, and each rival by its own grid with 64 hidden units (GAT: 64
+for each of its heads). Test labels are read once, at the end. Rows that the file holds already are not run
+again.
 
 DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 """
@@ -27,6 +28,7 @@ from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
 from plap.models import ModelKind, Parameters, integer, register_model, share
 from plap.training import combine
+from plap.training.tuning import usual_budget
 from saved_rows import Row, complete
 from splits import usual_split
 
@@ -59,7 +61,8 @@ def measure(dataset: str, split: int, method: str, *, root: str | None = None) -
     """One method on one split: accuracies in per cent, what was chosen, and processor time."""
     data = load(dataset, root)
     parts = usual_split(data, split)
-    settings = FitSettings(seeds=MEMBERS, time_limit=None)
+    budget = usual_budget(data.graph, data.x, models=2)
+    settings = FitSettings(seeds=MEMBERS, time_limit=None, budget=budget)
     if method != PLAP:
         settings = replace(settings, hidden=HIDDEN)
     begin = os.times()

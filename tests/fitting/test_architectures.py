@@ -12,6 +12,8 @@ import plap
 import plap.training.tuning
 from plap.fitting.artifacts import load_model
 from plap.fitting.prediction import predict_nodes
+from plap.fitting.search import _spaces
+from plap.fitting.settings import FitSettings
 from plap.models import find_model
 from plap.models.deep_pgnn import linked_nodes_differ
 from plap.training import build_module
@@ -42,6 +44,16 @@ def test_which_models_a_fit_tries_by_itself(phi: float, options: Any, models: se
     data = plap.data.csbm(phi=phi, n=200, f=12, d=8.0, seed=1)
     result = plap.fit(data, **{**SMALL, "rivals": (), **options})
     assert {trial.config.model for trial in result.fitted.trials} == models
+
+
+def test_a_rival_is_searched_in_all_of_its_forms_and_needs_no_hidden_units() -> None:
+    options = {**SMALL, "budget": 100, "rivals": ("deep-pgnn", "sgc")}
+    result = plap.fit(DATA, models=("pgnn",), **options)
+    assert [method.name for method in result.methods] == ["pGNN", "deep pGNN", "SGC"]
+    spaces = _spaces(
+        FitSettings().config("deep-pgnn"), FitSettings(), DATA.graph, DATA.y, plap.data.split(DATA)
+    )
+    assert [space.grids[0].get("residual") for space in spaces] == [None, (True,)]
 
 
 def test_labels_that_a_search_must_not_see_do_not_choose_its_models() -> None:

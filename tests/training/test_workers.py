@@ -21,6 +21,7 @@ from plap.training.workers import WorkerDiedError, train_side_by_side
 DATA = csbm(phi=-0.75, n=150, f=10, d=6.0, seed=1)
 SPLIT = split(DATA, seed=1)
 GIVEN: tuple[Any, Any, Any] = (DATA.graph, DATA.x, DATA.y)
+WORTH_FORKING = workers._WORTH_FORKING
 CONFIGS = [RunConfig(K=K, p=p, max_epochs=12, seed=3) for K in (1, 3) for p in (1.5, 2.0, 2.5)]
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux forks safely")
@@ -120,10 +121,10 @@ def test_large_graphs_and_other_platforms_stay_in_one_process(monkeypatch: pytes
 def test_a_few_runs_of_a_deep_network_are_work_enough_for_two_processes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(workers, "_WORTH_FORKING", 1e9)
+    monkeypatch.setattr(workers, "_WORTH_FORKING", WORTH_FORKING)
     deep: dict[str, Any] = {"hidden": 64, "layers": 9, "mlp_layers": 1, "output": "linear"}
     small = [RunConfig(max_epochs=300, seed=seed) for seed in range(3)]
     large = [RunConfig("deep-pgnn", max_epochs=300, seed=seed, **deep) for seed in range(3)]
-    assert not workers._pays(DATA.graph, small, {})
-    assert workers._pays(DATA.graph, large, {})
-    assert not workers._pays(DATA.graph, large, {"device": "cuda"})
+    assert not workers.pays(DATA.graph, small, {})
+    assert workers.pays(DATA.graph, large, {})
+    assert not workers.pays(DATA.graph, large, {"device": "cuda"})

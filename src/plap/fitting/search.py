@@ -172,7 +172,7 @@ def _spaces(
 ) -> list[SearchSpace]:
     """The model's grid around ``config`` without the fixed fields, and what else a fit may choose from."""
     if config.model != MODEL:
-        return [SearchSpace(config)]
+        return architectures(config)
     searched = find_model(MODEL).search_grid
     fixed = {name: (value,) for name, value in settings.fixed.items() if name in searched}
     if settings.models != "auto":

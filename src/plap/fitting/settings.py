@@ -124,7 +124,7 @@ class FitSettings:
         return RunConfig(
             model,
             **{
-                "hidden": self.hidden,
+                **({"hidden": self.hidden} if "hidden" in find_model(model).fields else {}),
                 "seed": self.seed,
                 "max_epochs": self.max_epochs,
                 "patience": self.patience,

@@ -94,12 +94,13 @@ BLOCKS: Grid = {
     "mu": (0.01,),
     "weight_decay": (0.0, 5e-4, 5e-3),
 }
-"""Blocks that see a node beside its neighbours, for deeper networks."""
+"""Residual blocks that see a node beside its neighbours, with normalised outputs, for deeper networks."""
 
 
 _UNLIKE = 0.4
 """Adjusted homophily below which a search is worth it; all of the paper's homophilic graphs have more."""
 _MOST_ENTRIES, _FEWEST_ENTRIES = 1_200_000, 100
+"""Of the graph, and between training nodes, for :func:`linked_nodes_differ`."""
 
 
 def linked_nodes_differ(graph: Graph, y: Tensor, train: Tensor) -> bool:

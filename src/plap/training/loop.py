@@ -40,6 +40,8 @@ _CACHE = 24 * 2**20
 
 _FIXED_COST = 4e5
 """What an epoch costs on the smallest graph, see :func:`epoch_cost`."""
+_USUAL_WIDTH = 208
+"""Numbers per node of a pGNN with 16 units and K = 4: taken for models that do not say theirs."""
 
 _AMORTISED = 8
 """Runs that share Python's cost per epoch well enough: a batch has this many even beyond the cache, unless
@@ -251,13 +253,13 @@ def run_bytes(
 
 
 def epoch_cost(config: RunConfig, nodes: int) -> float:
-    """What an epoch of a run costs beside one of another model: numbers that it touches, and a fixed part.
+    """What an epoch of a run costs beside one of another: a fixed part, and the numbers it holds for nodes.
 
-    The fixed part is what an epoch takes on the smallest graphs, where operations are short; about as long as
-    touching so many numbers.
+    The fixed part is what an epoch takes on the smallest graphs, where operations are short.
     """
     family = _family(config)
-    return _FIXED_COST + (0 if family is None else nodes * family.width(config.parameters, 2))
+    width = _USUAL_WIDTH if family is None else family.width(config.parameters, 2)
+    return _FIXED_COST + nodes * width
 
 
 def propagation_budget(

@@ -16,7 +16,8 @@ from plap.training.config import OF_TRAINING, RunConfig, unknown_field
 from plap.training.loop import epoch_cost
 
 _FEWEST = 6
-"""Configurations that are drawn from a space whatever they cost, where there are several spaces."""
+"""Configurations that are drawn from each of several spaces whatever they cost, as far as the first rung has
+places."""
 _HURRIED_LR = 0.01
 """Learning rates below come to nothing in few epochs."""
 

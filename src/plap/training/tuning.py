@@ -24,7 +24,7 @@ from plap.training.loop import ProgressCallback
 from plap.training.results import Progress, RunResult
 from plap.training.space import SearchSpace, draw_from, first_affordable
 from plap.training.stopping import Deadline, TimeLimit
-from plap.training.workers import processes_for, train_side_by_side
+from plap.training.workers import pays, processes_for, train_side_by_side
 
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
@@ -134,7 +134,8 @@ def tune(
         Random seed for the draw and for training.
     budget : int or "auto"
         Approximate number of epochs to spend over all runs; at least two configurations reach the last
-        rung whatever the budget. By default, fewer epochs on larger graphs.
+        rung whatever the budget. By default, fewer epochs on larger graphs. An epoch of a larger model than
+        the first one counts as several.
     num_classes, task, dtype, device, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
     time_limit : number of seconds, or text such as "10m", optional
@@ -242,7 +243,8 @@ def _probe(
         begin = time.perf_counter()
         results = train(several, deadline)
         cost = (time.perf_counter() - begin) / max(1, sum(result.epochs for result in results))
-        cost /= processes_for(graph)  # too little for several processes, unlike what follows
+        if not pays(graph, several, {}):
+            cost /= processes_for(graph)  # too little for several processes, unlike what follows
     return result, int(deadline.left / max(cost, 1e-6))
 
 
@@ -260,7 +262,8 @@ def _merit(result: RunResult) -> tuple[bool, float, float]:
 def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
     """Epochs of a search that chooses among so many models, by default: fewer where an epoch costs more.
 
-    The search takes about two minutes on two cores up to a million entries.
+    A search for pGNN alone takes about two minutes on two cores up to a million entries; with deep networks
+    it took five on a graph of that size.
     """
     stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
     work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8

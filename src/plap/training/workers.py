@@ -12,7 +12,7 @@ import pickle
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkContext, ForkProcess
@@ -69,7 +69,7 @@ def train_side_by_side(
     deadline = Deadline.of(time_limit)
     workers = processes_for(graph)
     given = (graph, x, y)
-    if workers == 1 or not _pays(graph, configs, options):
+    if workers == 1 or not pays(graph, configs, options):
         return train_runs(*given, configs, split, progress=progress, time_limit=deadline, **options)
     batches = _batches(configs, graph, x, y, workers)
     if len(batches) == 1:
@@ -110,11 +110,15 @@ def processes_for(graph: Graph) -> int:
     return 1 if alone else torch.get_num_threads()
 
 
-def _pays(graph: Graph, configs: Sequence[RunConfig], options: dict[str, Any]) -> bool:
+def _cost(configs: Iterable[RunConfig], graph: Graph) -> float:
+    """What all epochs of these runs cost."""
+    return sum(config.max_epochs * epoch_cost(config, graph.num_nodes) for config in configs)
+
+
+def pays(graph: Graph, configs: Sequence[RunConfig], options: Mapping[str, Any]) -> bool:
     """Whether there is enough to do for several processes, on the CPU."""
-    work = sum(config.max_epochs * epoch_cost(config, graph.num_nodes) for config in configs)
     on_cpu = str(options.get("device", "auto")) in ("auto", "cpu")
-    return on_cpu and len(configs) > 1 and work >= _WORTH_FORKING
+    return on_cpu and len(configs) > 1 and _cost(configs, graph) >= _WORTH_FORKING
 
 
 def _batches(
@@ -130,7 +134,7 @@ def _batches(
         longest = max(batches, key=len)
         batches.remove(longest)
         batches += [longest[: len(longest) // 2], longest[len(longest) // 2 :]]
-    return sorted(batches, key=lambda batch: -sum(configs[run].max_epochs for run in batch))
+    return sorted(batches, key=lambda batch: -_cost((configs[run] for run in batch), graph))
 
 
 def _stopping_at(stop: Event, report: ProgressCallback) -> ProgressCallback:
