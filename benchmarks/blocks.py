@@ -11,17 +11,14 @@ DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import os
 import statistics
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from plap.data import load
 from plap.training import RunConfig, train_runs
-from saved_rows import Row, complete
+from saved_rows import Row, complete, usual_options
 from splits import usual_split
 
 SETS = ("chameleon-filtered", "texas", "wisconsin")
@@ -99,12 +96,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 def main() -> None:
     """Measure what the file does not have yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", default=list(SETS))
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
-    parser.add_argument("--json-out", type=Path, default=Path("benchmarks/blocks.json"))
-    options = parser.parse_args()
+    options = usual_options(__doc__, SETS, 5, "blocks.json")
     jobs = [
         {"dataset": name, "kind": kind, "splits": options.splits}
         for name in options.datasets

@@ -12,13 +12,11 @@ DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import time
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from torch_geometric.nn import GraphSAGE
 
@@ -29,7 +27,7 @@ from plap.fitting.settings import MODEL
 from plap.models import ModelKind, Parameters, integer, register_model, share
 from plap.training import combine
 from plap.training.tuning import usual_budget
-from saved_rows import Row, complete
+from saved_rows import Row, complete, usual_options
 from splits import usual_split
 
 SETS = ("texas", "cornell", "wisconsin", "chameleon-filtered", "chameleon", "cora", "citeseer", "actor")
@@ -101,12 +99,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 def main() -> None:
     """Measure what the file does not have yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", default=list(SETS))
-    parser.add_argument("--splits", type=int, default=3)
-    parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
-    parser.add_argument("--json-out", type=Path, default=Path("benchmarks/rivals.json"))
-    options = parser.parse_args()
+    options = usual_options(__doc__, SETS, 3, "rivals.json")
     register_model(SAGE)
     jobs = [
         {"dataset": name, "split": k, "method": method}

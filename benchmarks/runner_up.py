@@ -10,19 +10,16 @@ DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 
 from __future__ import annotations
 
-import argparse
-import os
 import statistics
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from unittest.mock import patch
 
 from plap.data import load
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.training import RunResult, combine
-from saved_rows import Row, complete
+from saved_rows import Row, complete, usual_options
 from splits import usual_split
 
 SETS = ("chameleon-filtered", "texas", "cornell", "wisconsin", "chameleon", "cora", "citeseer", "pubmed")
@@ -64,12 +61,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 def main() -> None:
     """Measure what the file does not have yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", default=list(SETS))
-    parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
-    parser.add_argument("--json-out", type=Path, default=Path("benchmarks/runner_up.json"))
-    options = parser.parse_args()
+    options = usual_options(__doc__, SETS, 5, "runner_up.json")
     jobs = [{"dataset": name, "split": k} for k in range(options.splits) for name in options.datasets]
     rows = complete(options.json_out, jobs, partial(measure, root=options.root))
     print("\n".join(summary(rows)))

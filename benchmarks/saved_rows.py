@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,3 +24,13 @@ def complete(path: Path, jobs: Iterable[Row], measure: Callable[..., Row]) -> li
             rows.append(job | measure(**job))
             path.write_text(json.dumps(rows, indent=1) + "\n")
     return rows
+
+
+def usual_options(doc: str | None, datasets: Sequence[str], splits: int, out: str) -> argparse.Namespace:
+    """What was said on the command line: --datasets, --splits, --root and --json-out."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--datasets", nargs="+", default=list(datasets))
+    parser.add_argument("--splits", type=int, default=splits)
+    parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
+    parser.add_argument("--json-out", type=Path, default=Path("benchmarks") / out)
+    return parser.parse_args()
