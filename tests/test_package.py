@@ -29,6 +29,11 @@ def read_yaml(path: Path) -> Any:
     return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
+def test_completion_offers_names_that_are_yet_to_be_imported() -> None:
+    assert set(dir(plap)) == set(plap.__all__)
+    assert {"fit", "nn", "PGNNClassifier"} <= set(dir(plap))
+
+
 def test_every_place_has_the_same_version() -> None:
     citation = read_yaml(ROOT / "CITATION.cff")
     assert PROJECT["version"] == plap.__version__ == citation["version"]

@@ -72,6 +72,11 @@ _LAZY = {
 """Where a name is defined; the empty string stands for a module of plap of that name."""
 
 
+def __dir__() -> list[str]:
+    """All public names, so that completion offers those that are yet to be imported too."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Import what needs Numba, PyTorch's compiler or scikit-learn, a second each, only when asked for."""
     if name not in _LAZY:

@@ -35,6 +35,8 @@ def run(folder: Path, **options: object) -> Outcome:
 def test_a_table_comes_back_without_training(tmp_path: Path, here: ThisProcess) -> None:
     write_tiny_table(tmp_path)
     outcome = run(tmp_path)
+    cells = len(outcome.cells)
+    assert repr(outcome) == f"Outcome('tiny', {cells} of {cells} cells with runs)"
     trained = len(here.jobs)
     path = outcome.publish(tmp_path / "results")
     assert path == tmp_path / "results" / "tiny.parquet"

@@ -47,6 +47,15 @@ def interrupting(phase: str) -> Any:
     return announce
 
 
+def test_a_result_says_how_good_it_is_instead_of_printing_tensors(data: GraphData, parts: Split) -> None:
+    found = fit(data, parts, settings=replace(QUICK, rivals=()))
+    assert repr(found).startswith(f"FitResult(GraphData('{data.name}', 240 nodes, ")
+    assert f"\nOn {parts.sizes[2]} held-out nodes, pGNN reaches an accuracy of " in repr(found)
+    assert repr(found.predictions) == "Predictions(240 nodes, multiclass; .frame() is a table)"
+    assert repr(parts) == "Split('stratified', seed=1, 144 training, 48 validation and 48 test nodes)"
+    assert all("tensor(" not in repr(value) for value in (found, found.predictions, parts, data))
+
+
 @pytest.mark.parametrize(
     ("phase", "left"),
     [

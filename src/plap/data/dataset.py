@@ -67,6 +67,8 @@ class GraphData:
     >>> data = GraphData("path", path, torch.eye(3), torch.tensor([0, 1, -1]))
     >>> data.task.name, data.class_names, data.known.tolist(), list(data.node_ids)
     ('multiclass', ('0', '1'), [True, True, False], [0, 1, 2])
+    >>> data
+    GraphData('path', 3 nodes, 2 edges, 3 features, multiclass with 2 classes, 2 nodes labelled)
     """
 
     name: str
@@ -97,6 +99,14 @@ class GraphData:
         object.__setattr__(self, "class_names", Task.of(self.y, self.class_names).class_names)
         if not len(self.node_ids):
             object.__setattr__(self, "node_ids", range(self.graph.num_nodes))
+
+    def __repr__(self) -> str:
+        """Name, sizes and task; a table of numbers tells nobody anything."""
+        task = self.task.name + (f" with {self.num_classes} classes" if self.num_classes else "")
+        return (
+            f"GraphData({self.name!r}, {self.graph.num_nodes} nodes, {self.graph.num_edges} edges, "
+            f"{self.x.shape[1]} features, {task}, {int(self.known.sum())} nodes labelled)"
+        )
 
     @cached_property
     def task(self) -> Task:

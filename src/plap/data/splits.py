@@ -50,6 +50,13 @@ class Split:
         sha.update(code.cpu().numpy().tobytes())
         object.__setattr__(self, "digest", sha.hexdigest())
 
+    def __repr__(self) -> str:
+        """How it was made, and the sizes of the three sets."""
+        origin = f", seed={self.seed}" if self.seed is not None else ""
+        origin += f", index={self.index}" if self.index is not None else ""
+        train, val, test = self.sizes
+        return f"Split({self.kind!r}{origin}, {train} training, {val} validation and {test} test nodes)"
+
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Nodes for training, validation and testing."""

@@ -57,6 +57,12 @@ class Outcome:
     out: Path | None = None
     """The folder of the store, if it was kept."""
 
+    def __repr__(self) -> str:
+        """The table and how much of it has runs; ``report`` and ``files`` show the rest."""
+        done = sum(bool(cell.final) for cell in self.cells)
+        failed = f", {len(self.problems)} failed" if self.problems else ""
+        return f"Outcome({self.table.name!r}, {done} of {len(self.cells)} cells with runs{failed})"
+
     @property
     def report(self) -> TableReport:
         """The result as all formats show it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,21 +48,14 @@ _MEMBERS_OF_SAMPLE = 1
 def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
     """What the page and the terminal show; ``trust`` is what :func:`judged_trust` says."""
     data, fitted = comparison.data, comparison.fitted
-    task = comparison.task
-    metric = task.metric
-    scores = [_score(comparison, method, metric.name) for method in comparison.methods]
-    said = metric.label
-    single = task.one_class_per_node
-    text = _one_answer(comparison) + finding(
-        scores, comparison.split.sizes[2], said, share=metric.share, higher_is_better=metric.higher_is_better
-    )
-    if comparison.interrupted:
-        text += " Training was interrupted by the user; methods that had not finished are left out."
+    metric = comparison.task.metric
+    scores = _scores(comparison)
+    single = comparison.task.one_class_per_node
     return FitReport(
         dataset=_dataset(comparison),
-        finding=text,
+        finding=_finding(comparison, scores),
         scores=scores,
-        metric=said,
+        metric=metric.label,
         share=metric.share,
         higher_is_better=metric.higher_is_better,
         confusion=_confusion(comparison) if single else None,
@@ -97,6 +91,20 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
     )
 
 
+def main_finding(comparison: Comparison) -> str:
+    """How good the model is and whether it differs from its rivals, in sentences."""
+    return _finding(comparison, _scores(comparison))
+
+
+def _finding(comparison: Comparison, scores: Sequence[Score]) -> str:
+    metric, test = comparison.task.metric, comparison.split.sizes[2]
+    better = metric.higher_is_better
+    text = finding(scores, test, metric.label, share=metric.share, higher_is_better=better)
+    if comparison.interrupted:
+        text += " Training was interrupted by the user; methods that had not finished are left out."
+    return _one_answer(comparison) + text
+
+
 def _hyperparameters(config: RunConfig) -> dict[str, Any]:
     return {"model": config.model, **searched_values(config), "hidden": config.value("hidden")}
 
@@ -108,6 +116,11 @@ def _one_answer(comparison: Comparison) -> str:
         return ""
     (answer,) = comparison.task.words(said[:1])
     return f"Every node is predicted to be {answer!r}: the model tells no nodes apart. "
+
+
+def _scores(comparison: Comparison) -> list[Score]:
+    name = comparison.task.metric.name
+    return [_score(comparison, method, name) for method in comparison.methods]
 
 
 def _score(comparison: Comparison, method: Method, metric: str) -> Score:

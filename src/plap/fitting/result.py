@@ -18,7 +18,7 @@ from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison
 from plap.fitting.export import Export, export_model
 from plap.fitting.node_stories import node_sections, storyteller
-from plap.fitting.page_content import judged_trust, page_content
+from plap.fitting.page_content import judged_trust, main_finding, page_content
 from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values
 from plap.fitting.task_content import task_sections
@@ -30,6 +30,10 @@ from plap.reporting.node_sections import NodeStory
 @dataclass(frozen=True, eq=False)
 class FitResult(Comparison):
     """The model first, then its rivals; what :func:`plap.fit` returns."""
+
+    def __repr__(self) -> str:
+        """What was fitted, and how good it is: the first sentences of the page."""
+        return f"FitResult({self.data!r})\n{main_finding(self)}"
 
     @cached_property
     def predictions(self) -> Predictions:

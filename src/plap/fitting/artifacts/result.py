@@ -63,6 +63,10 @@ class Predictions:
         if strange := set(self.roles) - set(ROLES):
             raise InputError(f"role {sorted(strange)[0]!r} is none of {', '.join(ROLES)}")
 
+    def __repr__(self) -> str:
+        """Number of nodes and the task; ``frame()`` shows the rest."""
+        return f"Predictions({len(self.node_ids)} nodes, {self.task.name}; .frame() is a table)"
+
     @property
     def predicted(self) -> list[str | None]:
         """The likeliest class of every node, or all its labels."""
