@@ -9,9 +9,16 @@ import polars as pl
 import torch
 
 from plap.insight.members import members_of, node_embeddings, tsne
-from plap.reporting.figures.figure import P_VALUES, FigureOptions, best_runs, open_case, pgnn_configs
+from plap.reporting.figures.figure import (
+    P_VALUES,
+    FigureOptions,
+    best_runs,
+    open_case,
+    pgnn_configs,
+    shown_name,
+)
 from plap.reporting.palette import CATEGORIES, CATEGORY_MARKERS
-from plap.reporting.picture import panels, plain
+from plap.reporting.picture import panels
 from plap.training import RunConfig, accuracy
 
 if TYPE_CHECKING:
@@ -69,7 +76,7 @@ def draw(data: pl.DataFrame) -> matplotlib.figure.Figure:
             chosen = (pl.col("dataset") == dataset) & (pl.col("model") == model)
             _draw_panel(axes, data.filter(chosen))
             right = data.filter(chosen)["accuracy"][0]
-            axes.set_title(f"{plain(dataset)}, {model}: {100 * right:.1f} %", fontsize="small")
+            axes.set_title(f"{shown_name(dataset)}, {model}: {100 * right:.1f} %", fontsize="small")
     figure.supxlabel("t-SNE; colour and shape: class; in %: test accuracy", fontsize="small")
     return figure
 

@@ -21,9 +21,10 @@ from plap.reporting.figures.figure import (
     gat_config,
     open_case,
     pgnn_configs,
+    shown_name,
 )
 from plap.reporting.palette import BLACK, BLUE, GREY, VERMILION
-from plap.reporting.picture import panels, plain, tidy
+from plap.reporting.picture import panels, tidy
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -97,7 +98,7 @@ def draw(data: pl.DataFrame) -> matplotlib.figure.Figure:
         uniform = of_set.filter(pl.col("model") == UNIFORM)
         for axes, model in zip(row, models, strict=True):
             _draw_panel(axes, of_set.filter(pl.col("model") == model), uniform)
-            axes.set_title(f"{plain(dataset)}, {model}", fontsize="small")
+            axes.set_title(f"{shown_name(dataset)}, {model}", fontsize="small")
         row[0].set_ylabel("nodes")
     for axes in grid[-1]:
         axes.set_xlabel("entropy (nats)")

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 from plap.checks import check_integer
 from plap.data import GraphData, Split, split
+from plap.data.benchmarks.registry import BENCHMARKS
 from plap.data.resolve import open_graph
 from plap.errors import InputError
+from plap.reporting.picture import plain
 from plap.training import RunConfig, RunResult, train_runs
 
 if TYPE_CHECKING:
@@ -90,6 +92,17 @@ def open_case(name: str, options: FigureOptions, seed: int = 0) -> Case:
     if not data.task.one_class_per_node:
         raise InputError(f"{name} has several labels per node; the pictures need one class per node")
     return Case(name, data, split(data, preset="sparse" if name in HOMOPHILIC else "dense", seed=seed))
+
+
+def shown_name(dataset: str) -> str:
+    """What a picture calls a benchmark or a user's graph.
+
+    Examples
+    --------
+    >>> shown_name("citeseer"), shown_name("my/graph")
+    ('CiteSeer', 'my/graph')
+    """
+    return BENCHMARKS[dataset].label if dataset in BENCHMARKS else plain(dataset)
 
 
 def best_runs(case: Case, groups: Sequence[Sequence[RunConfig]]) -> list[RunResult]:

@@ -10,9 +10,9 @@ import polars as pl
 
 from plap.data.resolve import open_graph
 from plap.errors import InputError
-from plap.reporting.figures.figure import FigureOptions
+from plap.reporting.figures.figure import FigureOptions, shown_name
 from plap.reporting.palette import CATEGORIES, CATEGORY_MARKERS, GREY
-from plap.reporting.picture import check_folder, encode, panels, plain, tidy, write_files
+from plap.reporting.picture import check_folder, encode, panels, tidy, write_files
 from plap.spectral import Response, response_curves, response_rows, response_table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def draw(data: pl.DataFrame) -> matplotlib.figure.Figure:
     )
     for (gains, coherences), dataset in zip(grid.T, datasets, strict=True):
         _draw_dataset(gains, coherences, data.filter(pl.col("dataset") == dataset), models)
-        gains.set_title(plain(dataset), loc="left", fontsize="medium")
+        gains.set_title(shown_name(dataset), loc="left", fontsize="medium")
         coherences.set_xlabel("frequency: eigenvalue of Δ₂")
     grid[0, 0].set_ylabel("gain")
     grid[1, 0].set_ylabel("coherence")

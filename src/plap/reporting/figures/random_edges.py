@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from plap.insight.trust_comparison import SCORES, compare_trust
-from plap.reporting.figures.figure import HOMOPHILIC, FigureOptions, gat_config, open_case
+from plap.reporting.figures.figure import HOMOPHILIC, FigureOptions, gat_config, open_case, shown_name
 from plap.reporting.palette import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY
-from plap.reporting.picture import panels, plain, tidy
+from plap.reporting.picture import panels, tidy
 from plap.training import RunConfig
 
 if TYPE_CHECKING:
@@ -72,6 +72,6 @@ def _draw_panel(axes: Axes, rows: pl.DataFrame) -> None:
                 axes.plot([place] * len(each), each, ".", color=BLACK, markersize=3)
             axes.text(place, max(each) + 0.01, f"{100 * mean:.0f}", ha="center", fontsize="x-small")
     axes.axhline(0.5, color=GREY, linewidth=1, linestyle="--")
-    axes.set_xticks(range(len(datasets)), [plain(name) for name in datasets])
+    axes.set_xticks(range(len(datasets)), [shown_name(name) for name in datasets])
     axes.set_ylim(0, 1.05)
     tidy(axes)

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 from torch import Tensor
 
-from plap.reporting.figures.figure import ALL, Case, FigureOptions, best_runs, open_case, pgnn_configs
+from plap.reporting.figures.figure import (
+    ALL,
+    Case,
+    FigureOptions,
+    best_runs,
+    open_case,
+    pgnn_configs,
+    shown_name,
+)
 from plap.reporting.palette import BLUE, VERMILION
-from plap.reporting.picture import panels, plain
+from plap.reporting.picture import panels
 from plap.training import train_runs
 
 if TYPE_CHECKING:
@@ -71,7 +79,7 @@ def draw(data: pl.DataFrame) -> matplotlib.figure.Figure:
         rows = data.filter(pl.col("dataset") == name)
         _draw_panel(axes, rows)
         mu = ", ".join(f"{value:g}" for value in sorted(rows["mu"].unique()))
-        axes.set_title(f"{plain(name)}, μ = {mu}", fontsize="medium")
+        axes.set_title(f"{shown_name(name)}, μ = {mu}", fontsize="medium")
     return figure
 
 
