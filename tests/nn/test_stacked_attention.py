@@ -14,6 +14,7 @@ from plap.nn.gat import edges_with_loops
 from plap.nn.stacked_attention import (
     Neighbours,
     attend,
+    log_lengths,
     neighbours_alone,
     neighbours_and_self,
     weighted_sums,
@@ -128,3 +129,34 @@ def test_weighted_sums_are_products_with_matrices(
         torch.testing.assert_close(result, results[0])
         for mine, theirs in zip(slope, slopes[0], strict=True):
             torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+@pytest.mark.parametrize("channels", [1, 3, 8, 20])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_lengths_of_edges_and_of_gathered_differences_agree(
+    graph: Graph, channels: int, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    neighbours = neighbours_alone(graph)
+    x = torch.randn(2, graph.num_nodes, channels, generator=torch.Generator().manual_seed(5), dtype=dtype)
+    x[:, 1] = x[:, 0]
+    x[0, 2] *= 1e17
+    x[1] *= 1e-17
+    x.requires_grad_()
+    compiled = log_lengths(neighbours, x)
+    monkeypatch.setattr(stacked_attention, "compiled_for", lambda device: False)
+    gathered = log_lengths(neighbours, x)
+    torch.testing.assert_close(compiled, gathered)
+    cotangent = torch.linspace(-1, 1, compiled.numel(), dtype=dtype).reshape(compiled.shape)
+    cotangent = torch.where(compiled.isfinite(), cotangent, 0)
+    mine, theirs = (torch.autograd.grad(result, x, cotangent)[0] for result in (compiled, gathered))
+    scale = theirs.abs().amax(2, keepdim=True).clamp_min(torch.finfo(dtype).tiny)
+    torch.testing.assert_close(
+        mine / scale, theirs / scale, rtol=0, atol=1e-4 if dtype == torch.float32 else 1e-11
+    )
+
+
+def test_gradients_of_lengths_by_differences() -> None:
+    neighbours = neighbours_alone(GRAPHS["random"])
+    x = torch.randn(2, 9, 3, generator=torch.Generator().manual_seed(6), dtype=torch.float64)
+    assert torch.autograd.gradcheck(lambda a: log_lengths(neighbours, a), x.requires_grad_())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
-from plap.kernels.torch.backend import aggregation_weights
+from plap.kernels.torch.autograd_ops import aggregation_weights
 from plap.models import gcn, pgnn
 from plap.models.kind import ModelKind
 from plap.models.parameters import Parameters, integer, number, share
@@ -25,7 +26,7 @@ from plap.models.stacked import (
     pick,
 )
 from plap.nn import GCNPlusPGNN
-from plap.nn.stacked_attention import neighbours_alone, weighted_sums
+from plap.nn.stacked_attention import log_lengths, neighbours_alone, weighted_sums
 from plap.penalties import Power
 
 
@@ -55,7 +56,8 @@ def _head(
     graph, K = inputs.graph, settings.common("K")
     start = activated(settings, embedding, epoch)
     before = propagate_unchecked(start, graph, p, mu, K - 1) if K > 1 else start
-    weights = aggregation_weights(before, graph, Power(p), mu)
+    lengths = partial(log_lengths, neighbours_alone(graph))
+    weights = aggregation_weights(before, graph, Power(p), mu, log_lengths=lengths)
     hidden = linear(state, "conv1.lin", _stepped(before, start, graph, weights)).relu()
     hidden = dropped(settings, hidden, epoch, "dropout", layer=1)
     averaged = _averaged(torch.bmm(hidden, state["conv2.lin.weight"]), graph, weights)
@@ -107,7 +109,7 @@ GCN_PGNN_MODEL = ModelKind(
         _head,
         equal=("hidden", "K"),
         width=_width,
-        edge_width=lambda c: 6 * c.hidden + 40,
+        edge_width=lambda c: 48,
         weights=lambda c, features, classes: (features + 1 + c.hidden + 1 + classes) * c.hidden + classes,
     ),
     module=GCNPlusPGNN,

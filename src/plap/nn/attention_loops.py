@@ -1,4 +1,4 @@
-"""The loops of graph attention as machine code, for many runs at once.
+"""The loops of graph attention, weighted sums and edge lengths as machine code, for many runs at once.
 
 Of each run: features and gradients [N, H, C], C a multiple of ``BLOCK``; scores [N, 2 H], what a node adds to
 a coefficient as a source, then as a target; coefficients and dropout masks [E, H].
@@ -44,7 +44,7 @@ _GRAIN = 100_000
 """Multiplications of a row of lanes that are worth a thread of their own."""
 _AHEAD = 8
 """Entries after which memory that is asked for has come."""
-_STEPS = ("score", "sum", "to_targets", "to_sources", "add", "pair")
+_STEPS = ("score", "sum", "to_targets", "to_sources", "add", "pair", "apart", "pull")
 
 
 def launch(step: str, double: bool, sizes: tuple[int, int, int, int, int], *addresses: int) -> None:
@@ -52,7 +52,7 @@ def launch(step: str, double: bool, sizes: tuple[int, int, int, int, int], *addr
 
     Parameters
     ----------
-    step : {"score", "sum", "to_targets", "to_sources", "add", "pair"}
+    step : {"score", "sum", "to_targets", "to_sources", "add", "pair", "apart", "pull"}
     double : bool
         Whether numbers are float64.
     sizes : R, N, E, H, C
@@ -92,8 +92,12 @@ def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
                 _to_sources(call, run, first, end, real)
             elif which == 4:
                 _add(call, run, first, end, real)
-            else:
+            elif which == 5:
                 _pair(call, run, first, end, real)
+            elif which == 6:
+                _apart(call, run, first, end, real)
+            else:
+                _pull(call, run, first, end, real)
             task = next_ticket(call)
 
     return task_loop(attend)
@@ -382,3 +386,45 @@ def _pair(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
                 own = load(left, np.uint64(row * C + at), (0,))
                 total += dot(own, load(right, np.uint64(indices[entry] * C + at), (0,)))
             out[entry] = total
+
+
+@compiled
+def _apart(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
+    """The squared distance of the two ends of every entry, float64, where squares of float32 fit; one head.
+
+    Arrays: indptr, indices, rows; squares [E].
+    """
+    N, E, C = call[2], call[3], call[5]
+    indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
+    rows, out = _array(call[9], run, N * C, real), _array(call[10], run, E, np.float64)
+    for row in range(first, end):
+        own = rows[row * C : (row + 1) * C]
+        for entry in range(indptr[row], indptr[row + 1]):
+            there = rows[indices[entry] * C : (indices[entry] + 1) * C]
+            total = 0.0
+            for channel in range(C):
+                step = np.float64(own[channel]) - np.float64(there[channel])
+                total += step * step
+            out[entry] = total
+
+
+@compiled
+def _pull(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
+    """The sum of the differences to all neighbours by given coefficients; one head.
+
+    Arrays: indptr, indices, rows, coefficients [E], float64; sum.
+    """
+    N, E, C = call[2], call[3], call[5]
+    indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
+    rows, weights = _array(call[9], run, N * C, real), _array(call[10], run, E, np.float64)
+    out = _array(call[11], run, N * C, real)
+    total = np.empty(C, np.float64)
+    for row in range(first, end):
+        own = rows[row * C : (row + 1) * C]
+        total[:] = 0.0
+        for entry in range(indptr[row], indptr[row + 1]):
+            there, weight = rows[indices[entry] * C : (indices[entry] + 1) * C], weights[entry]
+            for channel in range(C):
+                total[channel] += weight * (np.float64(own[channel]) - np.float64(there[channel]))
+        for channel in range(C):
+            out[row * C + channel] = real(total[channel])

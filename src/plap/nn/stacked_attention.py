@@ -1,4 +1,4 @@
-"""Graph attention and weighted sums of many runs at once, without an array of size edges × channels."""
+"""Attention, weighted sums and edge lengths of many runs at once, without an array of edges × channels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import leaky_relu, pad
 
+from plap.calculus import log_norm
 from plap.graph import Graph
 from plap.kernels.fused.threads import compiled_for
 from plap.memo import Memo
@@ -143,6 +144,30 @@ def weighted_sums(neighbours: Neighbours, x: Tensor, weights: Tensor) -> Tensor:
     return result[..., :channels] if missing else result
 
 
+def log_lengths(neighbours: Neighbours, x: Tensor) -> Tensor:
+    """Logarithm of ‖x_i − x_j‖ for every entry, [R, E], −∞ where both ends are equal; differentiable once.
+
+    What :func:`plap.calculus.log_norm` says of the differences; in float64 their squares must not leave its
+    range.
+
+    Parameters
+    ----------
+    neighbours : Neighbours, E entries
+    x : Tensor, shape [R, N, C]
+
+    Examples
+    --------
+    >>> import plap
+    >>> edge = neighbours_alone(plap.Graph.from_edges([(0, 1)]))
+    >>> log_lengths(edge, torch.tensor([[[1.0, 0.0], [4.0, 4.0]]])).exp()
+    tensor([[5.0000, 5.0000]])
+    """
+    if not compiled_for(x.device):
+        return log_norm(x.index_select(1, neighbours.receivers) - x.index_select(1, neighbours.indices))
+    result: Tensor = _LogLengths.apply(neighbours, x.contiguous())  # type: ignore[no-untyped-call]
+    return result
+
+
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, neighbours: Neighbours, x: Tensor, scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -189,6 +214,26 @@ class _WeightedSums(torch.autograd.Function):
             of_weights = torch.empty_like(weights)
             _run("pair", shape, ctx.neighbours, grad, x, of_weights)
         return None, of_x, of_weights
+
+
+class _LogLengths(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, neighbours: Neighbours, x: Tensor) -> Tensor:
+        squares = x.new_empty(x.shape[0], neighbours.indices.shape[0], dtype=torch.float64)
+        _run("apart", x.unsqueeze(2), neighbours, x, squares)
+        ctx.neighbours = neighbours
+        ctx.save_for_backward(x, squares)
+        return (0.5 * squares.log()).to(x.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
+        x, squares = ctx.saved_tensors
+        both = (grad + grad.index_select(1, ctx.neighbours.reverse)).double()
+        of_x = torch.empty_like(x)
+        pulls = torch.where(squares > 0, both / squares, 0)
+        _run("pull", x.unsqueeze(2), ctx.neighbours, x, pulls, of_x)
+        return None, of_x
 
 
 def _run(step: str, x: Tensor, neighbours: Neighbours, *arrays: Tensor | None) -> None:

@@ -10,6 +10,7 @@ not. So M is held as w · exp(exponent) and divided by its row sum with the row'
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -54,11 +55,21 @@ def propagate(
 
 
 def aggregation_weights(
-    x: Tensor, graph: Graph, penalty: Penalty, mu: Tensor, eps: float | None = None
+    x: Tensor,
+    graph: Graph,
+    penalty: Penalty,
+    mu: Tensor,
+    eps: float | None = None,
+    log_lengths: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """α_i D_i^-1/2 M_ij D_j^-1/2 of the step that starts from x, shape [R, entries], arguments as above."""
+    """α_i D_i^-1/2 M_ij D_j^-1/2 of the step that starts from x, shape [R, entries], arguments as above.
+
+    ``log_lengths`` makes log ‖Y_i − Y_j‖ of every entry, [R, entries], from Y [R, N, C]; by default PyTorch
+    does, with an array of edges × channels.
+    """
     entries = _entries(graph, x)
-    alpha_M, _ = _normalised(x, entries, _Rule.of(penalty, mu, eps, False, x), entries.receiver)
+    rule = _Rule.of(penalty, mu, eps, False, x)._replace(log_lengths=log_lengths)
+    alpha_M, _ = _normalised(x, entries, rule, entries.receiver)
     return alpha_M * entries.root[entries.receiver] * entries.root[entries.source]
 
 
@@ -70,6 +81,8 @@ class _Rule(NamedTuple):
     """2μ/c, [R, 1]."""
     eps: float | None
     detach: bool
+    log_lengths: Callable[[Tensor], Tensor] | None = None
+    """In place of gathering both ends of every entry."""
 
     @classmethod
     def of(cls, penalty: Penalty, mu: Tensor, eps: float | None, detach: bool, x: Tensor) -> _Rule:
@@ -115,9 +128,12 @@ def _scaled_power(exponent: Tensor, keep: Tensor, shift: Tensor, owner: Tensor) 
 def _log_psi(F: Tensor, entries: _Entries, rule: _Rule) -> tuple[Tensor, Tensor]:
     """M_ij / w_ij = ψ(ν_ij) as exponent and mask, [R, entries], by the cut or the clamp rule."""
     Y = entries.root[:, None] * F
-    difference = Y.index_select(1, entries.receiver) - Y.index_select(1, entries.source)
+    if rule.log_lengths is None:
+        lengths = log_norm(Y.index_select(1, entries.receiver) - Y.index_select(1, entries.source))
+    else:
+        lengths = rule.log_lengths(Y)
     half_log_weight = 0.5 * torch.log(entries.weight)
-    log_distance = log_norm(difference) + half_log_weight
+    log_distance = lengths + half_log_weight
     with torch.no_grad():
         size = log_norm(Y)
         floor = half_log_weight + log_rounding_floor(
