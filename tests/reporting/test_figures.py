@@ -13,6 +13,7 @@ import matplotlib.figure
 import numpy as np
 import polars as pl
 import pytest
+from PIL import Image
 from sklearn.manifold import trustworthiness
 
 import plap
@@ -259,6 +260,7 @@ def test_files_are_whole(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     png, svg, table = (path.read_bytes() for path in written)
     assert png.startswith(b"\x89PNG")
     assert png.endswith(b"IEND\xaeB`\x82")
+    assert Image.open(written[0]).mode == "P"  # a palette: small enough for a page
     assert ET.fromstring(svg).tag.endswith("svg")
     assert pl.read_csv(table).equals(golden(name), null_equal=True)
 
