@@ -28,8 +28,8 @@ software of each run. Anyone can check a number without training: `plap reproduc
 a table, and `plap.experiments.best(table, dataset, model)` is the configuration of a cell's final runs.
 
 In every cell our number stands above the published one. What was searched and how long runs could take is
-said below each table; for most cells it is less than the paper's effort. What was measured earlier, without
-published runs, is in [What we measured of the paper's tables](reproduction.md)."""
+said below each table; for most cells it is less than the paper's effort. What differs, and
+why, is in [Reproducing the paper](reproduction.md)."""
 
 
 def evidence_page(
