@@ -235,6 +235,20 @@ def test_the_reproduced_tables_are_those_of_the_evidence() -> None:
         assert 10_000 < (ROOT / "docs" / picture).stat().st_size < 200_000
 
 
+def test_the_pictures_of_the_paper_are_drawn_from_the_numbers_beside_them() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "figures" / "paper_pictures.py"))
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"\]\(figures/([^)]+)\.png\)", page)) == set(made["PICTURES"])
+    for name, (figure, datasets) in made["PICTURES"].items():
+        path = ROOT / "docs" / "figures" / f"{name}.png"
+        assert 10_000 < path.stat().st_size < 200_000
+        assert f"figures/{figure}.parquet" in page
+        table = pl.read_parquet(path.with_name(f"{figure}.parquet"))
+        assert table["dataset"].is_in(datasets).any()
+        assert figure == "embeddings" or set(datasets) <= set(table["dataset"])
+    assert made["drawn"]("embeddings-heterophilic").startswith(b"\x89PNG")
+
+
 def test_the_gallery_is_complete() -> None:
     order = runpy.run_path(str(ROOT / "docs" / "_ext" / "gallery_order.py"))["ORDER"]
     assert set(order) == {path.name for path in (ROOT / "examples").glob("*.py")}
