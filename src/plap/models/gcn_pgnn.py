@@ -109,7 +109,7 @@ GCN_PGNN_MODEL = ModelKind(
         _head,
         equal=("hidden", "K"),
         width=_width,
-        edge_width=lambda c: 48,
+        edge_width=lambda c: 6 * c.hidden + 40,  # where no loop is compiled, both ends are gathered
         weights=lambda c, features, classes: (features + 1 + c.hidden + 1 + classes) * c.hidden + classes,
     ),
     module=GCNPlusPGNN,
