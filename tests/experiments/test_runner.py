@@ -178,13 +178,42 @@ def test_running_times_are_measured_one_run_at_a_time(tmp_path: Path) -> None:
 
 def test_effort() -> None:
     table = load_table("heterophilic")
-    assert Effort.of(table) == Effort(runs=100)
+    assert Effort.of(table) == Effort(runs=100, stopping="published")
     assert Effort.of(table, runs=10, grid="small").search_epochs == 200
     quick = Effort.of(table, quick=True)
     assert (quick.runs, quick.grid) == (3, "small")
     assert quick.sentence(timed=False).startswith("Quick look, not the paper's effort: 3 runs per cell")
     with pytest.raises(InputError, match="grid must be one of full, small, not 'tiny'"):
         Effort.of(table, grid="tiny")
+
+
+def test_stopping_is_the_papers_in_the_papers_tables() -> None:
+    paper, ours, times = (load_table(name) for name in ("heterophilic", "robustness", "time-heterophilic"))
+    assert Effort.of(paper, max_epochs=300).stopping == "published"
+    assert Effort.of(paper, patience=50).stopping == "best"
+    assert Effort.of(paper, patience=50, stopping="progress").stopping == "progress"
+    assert Effort.of(paper, quick=True).stopping == "best"
+    assert Effort.of(paper, protocol="sound").stopping == "best"
+    assert Effort.of(ours).stopping == Effort.of(times).stopping == "best"
+    with pytest.raises(InputError, match="stopping must be one of best, progress, published, not 'never'"):
+        Effort.of(paper, stopping="never")
+    words = "1000 epochs, of which the first with the best validation score counts"
+    assert words in Effort.of(paper).sentence(timed=False)
+    assert "patience of 50, which a falling" in Effort.of(paper, patience=50, stopping="progress").sentence(
+        timed=False
+    )
+
+
+def test_runs_after_the_search_follow_the_published_rule(tmp_path: Path) -> None:
+    effort = replace(EFFORT, stopping="published", finalists=2, patience=2, search_epochs=60, max_epochs=60)
+    _, (cell, *_) = tiny(tmp_path, effort, only="model=mlp")
+    with Store(tmp_path / "runs.sqlite") as store:
+        run_cells([cell], store, ThisProcess())
+        (found,) = stored_runs([cell], store)
+    assert {record.run.config.stopping for record in found.search} == {"best"}
+    assert min(record.epochs for record in found.search) < effort.search_epochs
+    later = (*found.finalists, *found.final)
+    assert {(record.run.config.stopping, record.epochs) for record in later} == {("published", 60)}
 
 
 def test_selection() -> None:

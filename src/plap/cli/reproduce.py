@@ -65,6 +65,14 @@ def reproduce(
         int | None,
         typer.Option(help="Train the N best of the search with three seeds before one is chosen.", min=1),
     ] = None,
+    stopping: Annotated[
+        str | None,
+        typer.Option(
+            help="When the runs after the search end: best (--patience epochs after the best one), progress "
+            "(a falling validation loss counts too) or published (as in the paper's code, after "
+            "--max-epochs). Default: published in the paper's tables unless --patience is given.",
+        ),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="A first look: three runs, a small grid, fewer epochs.")
     ] = False,
@@ -125,7 +133,8 @@ def reproduce(
         return
     effort: dict[str, Any] = {
         "runs": runs, "grid": grid, "max_epochs": max_epochs, "patience": patience,
-        "search_epochs": search_epochs, "finalists": finalists, "quick": quick, "protocol": protocol,
+        "search_epochs": search_epochs, "finalists": finalists, "stopping": stopping, "quick": quick,
+        "protocol": protocol,
     }  # fmt: skip
     if only_estimate:
         names = list(tables_by_cost(out=out, root=root, **effort)) if table == _ALL else [table]

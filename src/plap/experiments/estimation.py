@@ -16,6 +16,7 @@ from plap.experiments.reproduction import STORE, cores
 from plap.experiments.runner import job_size, missing_runs
 from plap.experiments.runs import CellKey, Job, Run
 from plap.experiments.store import Store
+from plap.training import RunConfig
 
 _WARM_UP, _TIMED = 1, 3
 """Epochs of the two probes of a cell: the first pays for compiling and reading."""
@@ -88,6 +89,7 @@ def estimate(
     patience: int | None = None,
     search_epochs: int | None = None,
     finalists: int | None = None,
+    stopping: str | None = None,
     quick: bool = False,
     protocol: str | None = None,
     workers: int | None = None,
@@ -105,7 +107,7 @@ def estimate(
     ----------
     table, out, only, protocol, workers, root
         See :func:`plap.reproduce`.
-    runs, grid, max_epochs, patience, search_epochs, finalists, quick
+    runs, grid, max_epochs, patience, search_epochs, finalists, stopping, quick
         See :func:`plap.reproduce`.
     progress : function of str, optional
         Called with dataset and model before a cell is timed.
@@ -118,7 +120,7 @@ def estimate(
     """
     plan = TablePlan.of(
         table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-        search_epochs=search_epochs, finalists=finalists, quick=quick,
+        search_epochs=search_epochs, finalists=finalists, stopping=stopping, quick=quick,
     )  # fmt: skip
     timed = plan.table.measure == "time"
     count = cores() if workers is None else check_integer("workers", workers, 1)
@@ -144,9 +146,14 @@ def _dataset(
     return DatasetEstimate(
         name,
         sum(len(left[cell.key]) for cell in plan.cells if cell.dataset == name),
-        sum(seconds[key] * min(config.patience, config.max_epochs) for key, config in configs),
+        sum(seconds[key] * _fewest_epochs(config) for key, config in configs),
         sum(seconds[key] * config.max_epochs for key, config in configs),
     )
+
+
+def _fewest_epochs(config: RunConfig) -> int:
+    """Epochs after which a run may end; the published rule has no early stopping."""
+    return config.max_epochs if config.stopping == "published" else min(config.patience, config.max_epochs)
 
 
 class _Probe:

@@ -178,6 +178,7 @@ def _cell_runs(plan: CellPlan, rows: Sequence[dict[str, Any]]) -> CellRuns:
         patience=last.patience,
         quick=rows[0]["quick"],
         finalists=max(len({record.run.config.with_values(seed=0) for record in finalists}), 1),
+        stopping=last.stopping,
     )
     return CellRuns(replace(plan, effort=effort), search, finalists, final)
 

@@ -19,6 +19,7 @@ from plap.experiments.runs import CellKey, Record, Run, Setting, files_digest
 from plap.experiments.tables import TableDefinition, load_table
 from plap.models import find_model
 from plap.training import RunConfig
+from plap.training.config import Stopping
 
 FINALIST_SEEDS = 3
 """Seeds that each of several finalists of a search is trained with."""
@@ -46,9 +47,13 @@ class Effort:
     finalists: int = 1
     """Number of configurations, the best of the search, that are trained with three seeds before one is
     chosen; with 1, the best of the search is."""
+    stopping: Stopping = "best"
+    """When the runs after the search end and which epoch counts, see
+    :attr:`plap.training.RunConfig.stopping`; the search itself always stops early."""
 
     def __post_init__(self) -> None:
         check_choice("grid", self.grid, GridName)
+        check_choice("stopping", self.stopping, Stopping)
         for name in ("runs", "search_epochs", "max_epochs", "patience", "finalists"):
             check_integer(name, getattr(self, name), 1)
 
@@ -63,9 +68,14 @@ class Effort:
         patience: int | None = None,
         search_epochs: int | None = None,
         finalists: int | None = None,
+        stopping: str | None = None,
         quick: bool = False,
+        protocol: str | None = None,
     ) -> Effort:
         """The table's own effort, except for what is given.
+
+        By the paper's protocol the runs after the search follow the rule of the published code, without early
+        stopping, unless a ``patience`` is given or time is measured.
 
         In the search of a small grid a run has at most 200 epochs unless ``search_epochs`` is given.
         ``quick`` stands for three runs, a small grid that is searched with 100 epochs, and at most 300 epochs
@@ -75,6 +85,9 @@ class Effort:
         usual = min(3, table.runs) if quick else table.runs
         most, wait = (300, 100) if quick else (1000, 200)
         usual_search = 100 if quick else 200 if name == "small" else 1000
+        by_paper = (table.protocol if protocol is None else protocol) == "paper"
+        early = patience is not None or quick or table.measure == "time" or not by_paper
+        rule = stopping if stopping is not None else "best" if early else "published"
         return cls(
             runs=usual if runs is None else runs,
             grid=check_choice("grid", name, GridName),
@@ -83,6 +96,7 @@ class Effort:
             patience=wait if patience is None else patience,
             quick=quick,
             finalists=1 if finalists is None else finalists,
+            stopping=check_choice("stopping", rule, Stopping),
         )
 
     def sentence(self, *, timed: bool) -> str:
@@ -103,10 +117,15 @@ class Effort:
                 "each, and the one with the best mean of these"
             )
         grid = "paper's grid" if self.grid == "full" else "small part of the grid"
+        last = f"at most {self.max_epochs} epochs and a patience of {self.patience}"
+        if self.stopping == "progress":
+            last += ", which a falling validation loss renews"
+        elif self.stopping == "published":
+            last = f"{self.max_epochs} epochs, of which the first with the best validation score counts"
         return (
             f"{whole}{runs} per cell; every configuration of the {grid} was trained once for at most "
             f"{min(self.search_epochs, self.max_epochs)} epochs, {chosen} "
-            f"for all seeds with at most {self.max_epochs} epochs and a patience of {self.patience}."
+            f"for all seeds with {last}."
         )
 
 
@@ -173,7 +192,7 @@ class CellPlan:
         return self._seeds(self.chosen(found, finalists), self.effort.runs)
 
     def _seeds(self, config: RunConfig, count: int) -> list[Run]:
-        longer = config.with_values(max_epochs=self._max_epochs)
+        longer = config.with_values(max_epochs=self._max_epochs, stopping=self.effort.stopping)
         return [self._run(longer.with_values(seed=seed)) for seed in range(count)]
 
     def chosen(self, found: Sequence[Record], finalists: Sequence[Record] = ()) -> RunConfig:
@@ -311,7 +330,7 @@ class TablePlan:
         found = load_table(os.fspath(table))
         rules = find_protocol(found.protocol if protocol is None else protocol).name
         selection = Selection.parse([only] if isinstance(only, str) else only)
-        cells = make_cells(found, rules, Effort.of(found, **effort), selection)
+        cells = make_cells(found, rules, Effort.of(found, protocol=rules, **effort), selection)
         if not cells:
             raise InputError("only leaves no cell of the table")
         return cls(found, rules, tuple(cells))

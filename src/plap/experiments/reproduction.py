@@ -133,6 +133,7 @@ def reproduce(
     patience: int | None = None,
     search_epochs: int | None = None,
     finalists: int | None = None,
+    stopping: str | None = None,
     quick: bool = False,
     protocol: str | None = None,
     workers: int | None = None,
@@ -172,6 +173,11 @@ def reproduce(
     finalists : int, optional
         Train so many configurations, the best of the search, with three seeds each before one is chosen by
         the mean of their validation scores (default: 1, the best of the search is chosen).
+    stopping : "best", "progress" or "published", optional
+        When the runs after the search end: ``patience`` epochs after the best one; as many after the best
+        epoch or the last fall of the validation loss; or, as in the paper's code, after ``max_epochs``, where
+        of equally good epochs the first counts. By default "published" in tables of the paper's protocol
+        unless ``patience`` is given, otherwise "best".
     quick : bool
         A first look: three runs, a small grid, fewer epochs.
     protocol : "paper", "sound" or "masks", optional
@@ -216,7 +222,7 @@ def reproduce(
         return _from_evidence(evidence, load_table(os.fspath(table)), only, folder)
     plan = TablePlan.of(
         table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-        search_epochs=search_epochs, finalists=finalists, quick=quick,
+        search_epochs=search_epochs, finalists=finalists, stopping=stopping, quick=quick,
     )  # fmt: skip
     timed = plan.table.measure == "time"
     choose_device(device)  # refuses what is not there before anything is trained
