@@ -20,6 +20,8 @@ import matplotlib as mpl
 mpl.use("agg")
 import matplotlib.pyplot as plt
 import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from plap.reporting.figures import adaptive_attack
 from plap.reporting.palette import model_styles
@@ -119,7 +121,7 @@ def draw_all(points: list[Point], path: Path) -> None:
     plt.close(figure)
 
 
-def _axes(size: tuple[float, float], font: int) -> tuple[plt.Figure, plt.Axes]:
+def _axes(size: tuple[float, float], font: int) -> tuple[Figure, Axes]:
     plt.rcParams.update({"font.size": font, "axes.spines.top": False, "axes.spines.right": False})
     figure, axis = plt.subplots(figsize=size, layout="constrained")
     axis.grid(axis="y", color="#e4e7e9")

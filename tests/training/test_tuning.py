@@ -26,6 +26,7 @@ from plap.training import (
     tune,
 )
 from plap.training.loop import epoch_cost
+from plap.training.space import survivors
 from plap.training.tuning import _as_good, _ranked, usual_budget
 from plap.training.workers import train_side_by_side
 
@@ -57,7 +58,7 @@ def test_rungs_get_shorter_lists_of_longer_runs() -> None:
     rungs = [[trial for trial in RESULT.trials if trial.rung == k] for k in range(3)]
     sizes = [len({replace(trial.config, seed=0, max_epochs=1) for trial in rung}) for rung in rungs]
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] == 13
+    assert sizes[0] == 13 + 4  # powers, and penalties in addition
     assert sizes[-1] == 2
     longest = [max(trial.epochs for trial in rung) for rung in rungs]
     assert longest[0] == 100
@@ -80,19 +81,42 @@ def test_another_seed_tries_something_else() -> None:
     }
 
 
-def test_a_wider_space_tries_what_a_narrower_one_would() -> None:
+def test_a_wider_space_tries_all_that_a_narrower_one_would() -> None:
     narrow, wide = SearchSpace(penalty=("power",)).draw(40, seed=3), SearchSpace().draw(40, seed=3)
-    powers = [config for config in wide if config.parameters.penalty == "power"]
-    assert 20 < len(powers) < 40
-    assert set(powers) < set(narrow)
+    assert [config for config in wide if config.parameters.penalty == "power"] == narrow
+    assert len(narrow) == 40
+    found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=SearchSpace(RunConfig(max_epochs=2)), budget=900)
+    penalties = Counter(trial.config.value("penalty") for trial in found.trials if trial.rung == 0)
+    assert penalties == {"power": 3, "mcp": 1}
 
 
-def test_every_p_gets_its_turn() -> None:
-    drawn = SearchSpace().draw(16, seed=0)
+def test_a_third_as_many_penalties_as_powers_are_drawn() -> None:
+    drawn = SearchSpace().draw(37, seed=0)
     counts = Counter((c.parameters.penalty, c.parameters.p) for c in drawn)
-    kinds = [*(("power", p) for p in (1.0, 1.5, 2.0, 2.5)), ("mcp", 2.0), ("huber", 2.0)]
-    assert sorted(counts[kind] for kind in kinds) == [2, 2, 3, 3, 3, 3]
-    assert len(set(drawn)) == 16
+    assert sorted(counts[("power", p)] for p in (1.0, 1.5, 2.0, 2.5)) == [9, 9, 9, 10]
+    assert (counts[("mcp", 2.0)], counts[("huber", 2.0)]) == (8, 4)  # there are four of Huber
+    assert len(set(drawn)) == len(drawn) == 49
+    every = SearchSpace().draw(10_000, seed=0)
+    assert set(every) == set(SearchSpace().configs())
+
+
+def test_penalties_take_no_places_away() -> None:
+    """The best powers of every rung go on, however many penalties are better."""
+    space = SearchSpace()
+    drawn = space.draw(12, seed=0)
+    powers = [config for config in drawn if not space.in_addition(config)]
+    penalties = [config for config in drawn if space.in_addition(config)]
+    assert (len(powers), len(penalties)) == (12, 4)
+    numbers = dict.fromkeys(drawn, 0)
+    assert survivors([*powers, *penalties], numbers, 3, [space], 80) == powers[:3]
+    assert survivors([*penalties, *powers], numbers, 3, [space], 80) == [*penalties[:3], *powers[:3]]
+    mixed = [powers[5], penalties[1], powers[2], powers[0], penalties[0]]
+    assert survivors(mixed, numbers, 3, [space], 80) == mixed[:4]
+    both = [SearchSpace(), SearchSpace(RunConfig("mlp"))]
+    (mlp, *_) = both[1].configs()
+    numbers[mlp] = 1
+    kept = survivors([*penalties, *powers, mlp], numbers, 3, both, 80)
+    assert kept == [*penalties[:2], *powers[:2], mlp]
 
 
 SPREAD = [SearchSpace(), SearchSpace(RunConfig("mlp")), SearchSpace(RunConfig("gprgnn"), hidden=(16, 64))]

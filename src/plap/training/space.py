@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -58,21 +59,45 @@ class SearchSpace:
         return list(dict.fromkeys(itertools.chain(*(grid_configs(self.base, grid) for grid in self.grids))))
 
     def draw(self, count: int, seed: int) -> list[RunConfig]:
-        """Draw ``count`` different configurations, or all if there are fewer.
+        """Draw ``count`` different configurations of the first grid, or all if there are fewer.
+
+        Those of further grids come in addition, the penalties of a pGNN beside its powers: a wider space
+        tries all that a narrower one would have tried. They are as many as they would be if the ``count``
+        included them and all kinds were drawn equally often.
 
         The values of the model's fields ``even_over`` (penalty and p of a pGNN) are drawn equally often, up
-        to one, as far as there are enough. What is drawn of one value does not depend on the others, so a
-        wider space tries what a narrower one would have tried, only less of it. Within each of them, the
-        values of every other field are drawn equally often, up to one as long as most of the space is left,
-        and pairs of values as evenly as that allows.
+        to one, as far as there are enough. Within each of them, the values of every other field are drawn
+        equally often, up to one as long as most of the space is left, and pairs of values as evenly as that
+        allows.
         """
-        even = find_model(self.base.model).even_fields
-        groups: dict[tuple[Any, ...], list[RunConfig]] = {}
+        first: dict[tuple[Any, ...], list[RunConfig]] = {}
+        further: dict[tuple[Any, ...], list[RunConfig]] = {}
         for config in self.configs():
-            groups.setdefault(tuple(config.value(name) for name in even), []).append(config)
+            groups = further if self.in_addition(config) else first
+            groups.setdefault(self._kind(config), []).append(config)
+        beside = self._in_turns(further, seed)
+        per_config = len(further) / (len(first) + len(further))
+        drawn = list[RunConfig]()
+        for number, config in enumerate(itertools.islice(self._in_turns(first, seed), count)):
+            more = int((number + 1) * per_config) - int(number * per_config)
+            drawn += [*itertools.islice(beside, more), config]
+        return drawn
+
+    def in_addition(self, config: RunConfig) -> bool:
+        """Whether only further grids have its values of the model's fields ``even_over``."""
+        return self._kind(config) not in self._first_kinds
+
+    def _kind(self, config: RunConfig) -> tuple[Any, ...]:
+        return tuple(config.value(name) for name in find_model(self.base.model).even_fields)
+
+    @cached_property
+    def _first_kinds(self) -> set[tuple[Any, ...]]:
+        return {self._kind(config) for config in grid_configs(self.base, self.grids[0])}
+
+    def _in_turns(self, groups: Mapping[tuple[Any, ...], list[RunConfig]], seed: int) -> Iterator[RunConfig]:
+        """The configurations of all groups, one of each at a time."""
         turns = itertools.zip_longest(*(self._spread(group, seed, key) for key, group in groups.items()))
-        drawn = (config for turn in turns for config in turn if config is not None)
-        return list(itertools.islice(drawn, count))
+        return (config for turn in turns for config in turn if config is not None)
 
     def _spread(self, configs: Sequence[RunConfig], seed: int, key: tuple[Any, ...]) -> Iterator[RunConfig]:
         """The same in an order that depends on the seed and on what they have in common, ``key``, alone.
@@ -160,8 +185,8 @@ def draw_from(
     """Different configurations and the number of the space that each is from.
 
     All models may spend the same, a large one counting as many small ones; the spaces of a model share its
-    part, and each gets a few at least. In a hurry the first is the model's own default, and none learns too
-    slowly for it.
+    part, and each gets a few at least; what a space draws in addition is not counted. In a hurry the first is
+    the model's own default, and none learns too slowly for it.
     """
     found: dict[RunConfig, int] = {}
     models = [space.base.model for space in spaces]
@@ -179,11 +204,12 @@ def draw_from(
                 break
             if config not in found:
                 found[config] = number
-                spent += epoch_cost(config, graph.num_nodes) / unit
+                if not space.in_addition(config):
+                    spent += epoch_cost(config, graph.num_nodes) / unit
     return found
 
 
-def first_affordable(
+def survivors(
     ranked: Sequence[RunConfig],
     space_of: Mapping[RunConfig, int],
     places: int,
@@ -192,8 +218,24 @@ def first_affordable(
 ) -> list[RunConfig]:
     """The first of these, as many as cost what ``places`` runs of the first space's base do.
 
-    The best of every space is among them whatever it costs.
+    The best of every space is among them whatever it costs. What was drawn in addition takes no places away:
+    those who would have them without it are there too.
     """
+    own = [config for config in ranked if not spaces[space_of[config]].in_addition(config)]
+    kept = {
+        *_first_affordable(ranked, space_of, places, spaces, nodes),
+        *_first_affordable(own, space_of, places, spaces, nodes),
+    }
+    return [config for config in ranked if config in kept]
+
+
+def _first_affordable(
+    ranked: Sequence[RunConfig],
+    space_of: Mapping[RunConfig, int],
+    places: int,
+    spaces: Sequence[SearchSpace],
+    nodes: int,
+) -> list[RunConfig]:
     if len(spaces) == 1:
         return list(ranked[:places])
     firsts = {space_of[config]: config for config in reversed(ranked)}
