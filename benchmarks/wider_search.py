@@ -3,11 +3,11 @@
     python benchmarks/wider_search.py [--datasets texas cora ...] [--runs 10] [--budget auto] [--members 4]
         [--root DATASETS] [--json-out FILE]
 
-The first search of ``plap fit`` may choose among powers alone, the second among all penalties. Both spend the
-same budget on the same split, with the same seed, and choose by validation; deeper models, which a default
-fit tries on some graphs, are left out of both. With --json-out the file is written after every pair, and
-pairs that it holds already are not run again. Several datasets take turns, so that after an interruption each
-of them has about as many pairs.
+The first search of ``plap fit`` may choose among powers alone, the second among all penalties. Both have the
+same split, seed and budget, to which the second adds what the penalties cost, and choose by validation;
+deeper models, which a default fit tries on some graphs, are left out of both. With --json-out the file is
+written after every pair, and pairs that it holds already are not run again. Several datasets take turns, so
+that after an interruption each of them has about as many pairs.
 
 DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 """

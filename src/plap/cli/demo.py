@@ -24,7 +24,7 @@ def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet:
         provenance=replace(clean.provenance, notes=notes),
     )  # fmt: skip
     settings = FitSettings(  # a short search: no edge lies on purpose here, so powers do
-        models=(MODEL,), fixed={"penalty": "power"}, budget=6000, seeds=4, max_epochs=300, patience=100,
+        models=(MODEL,), fixed={"penalty": "power"}, budget=3600, seeds=4, max_epochs=300, patience=100,
         rivals=("mlp", "gcn", "labels"),
     )  # fmt: skip
     with interruptible():
