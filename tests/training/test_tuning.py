@@ -119,6 +119,26 @@ def test_penalties_take_no_places_away() -> None:
     assert kept == [*penalties[:2], *powers[:2], mlp]
 
 
+def test_penalties_change_nothing_unless_one_of_them_wins() -> None:
+    data = tiny.data(nodes=80, phi=0.5)
+    parts = tiny.masks(data.y)
+    won = []
+    for seed in (2, 3, 4, 5):
+        base = RunConfig(hidden=8, max_epochs=40, seed=seed)
+        wide, narrow = (
+            tune(data.graph, data.x, data.y, parts, space=space, budget=1500, seed=seed)
+            for space in (SearchSpace(base), SearchSpace(base, penalty=("power",)))
+        )
+        powers = [trial for trial in wide.trials if trial.config.value("penalty") == "power"]
+        assert [(t.config, t.val_score) for t in powers] == [(t.config, t.val_score) for t in narrow.trials]
+        won.append(wide.best.value("penalty") == "power")
+        if won[-1]:
+            assert (wide.best, wide.runner_up) == (narrow.best, narrow.runner_up)
+        else:
+            assert wide.runner_up is None or wide.runner_up.value("penalty") != "power"
+    assert set(won) == {True, False}
+
+
 SPREAD = [SearchSpace(), SearchSpace(RunConfig("mlp")), SearchSpace(RunConfig("gprgnn"), hidden=(16, 64))]
 
 

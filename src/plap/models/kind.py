@@ -62,7 +62,7 @@ class ModelKind(Generic[P]):
     """For a shorter search: values in place of the grid's; where it names none, the grid's own."""
     search: Grid | tuple[Grid, ...] | None = None
     """What :func:`plap.training.tune` and ``plap fit`` search: a grid, or several that are searched together;
-    by default the grid."""
+    by default the grid. Values of ``even_over`` that only further grids have are tried in addition."""
     on_request: tuple[Grid, ...] = ()
     """Grids that are searched only where a word is asked for that no grid of ``search`` has."""
     variants: tuple[Grid, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -76,7 +76,9 @@ class TuneResult:
     interrupted: bool = False
     runner_up: RunConfig | None = None
     """The second best, if validation cannot tell it from the winner: their scores differ by at most two
-    standard errors, about. None if it needs edges and the winner does not, or if its time was over."""
+    standard errors, about. None if it needs edges and the winner does not, or if its time was over. Of a
+    penalty the second best penalty, of anything else the second best without: a model that trusts long edges
+    does not stand in for one that leaves them out."""
     finalists: tuple[RunResult, ...] = ()
     """Runs of these two in the last rung: members of an ensemble that need not be trained again."""
 
@@ -119,7 +121,8 @@ def tune(
     mean validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
     few of them many candidates score about the same, and the loss tells them apart. The runner-up is returned
-    too if validation cannot distinguish it from the winner. Several models share the
+    too if validation cannot distinguish it from the winner. Penalties of a pGNN are tried in addition to its
+    powers and change nothing unless one of them wins. Several models share the
     budget, a large one counting as many small ones; the spaces of one model share its part, and the best of
     each space goes on to the end. Only labels of training and validation nodes are read.
 
@@ -193,12 +196,13 @@ def tune(
     rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(spaces))
     space_of = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
     alive = list(space_of)
+    added = {config for config in alive if spaces[space_of[config]].in_addition(config)}
     for number, rung in enumerate(rungs):
         runs = [_shortened(config, rung, k) for config in alive for k in range(rung.seeds)]
         results = train(runs, deadline.part(1 / (len(rungs) - number)), _part(progress, number, len(rungs)))
         trials += [_trial(result, number) for result in results if result.epochs or not result.out_of_time]
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
-        ranked = _ranked(alive, results, rung.seeds, int(split.val.sum()))
+        ranked = _ranked(alive, results, rung.seeds, int(split.val.sum()), added)
         if number + 1 < len(rungs):
             ranked = survivors(ranked, space_of, rungs[number + 1].configs, spaces, graph.num_nodes)
         interrupted = any(result.interrupted for result in results)
@@ -213,7 +217,8 @@ def tune(
         seeds = (config.with_values(seed=config.seed + k) for k in range(rungs[-1].seeds))
         return [last[run] for run in seeds if run in last]
 
-    best, second = alive[0], alive[1] if len(alive) > 1 else None
+    best = alive[0]
+    second = next((config for config in alive[1:] if (config in added) == (best in added)), None)
     if second and (
         any(run.out_of_time for run in runs_of(second))
         or not _as_good(runs_of(best), runs_of(second), int(split.val.sum()), task)
@@ -295,16 +300,22 @@ def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
 
 
 def _ranked(
-    configs: Sequence[RunConfig], results: Sequence[RunResult], seeds: int, val_nodes: int
+    configs: Sequence[RunConfig],
+    results: Sequence[RunResult],
+    seeds: int,
+    val_nodes: int,
+    added: Set[RunConfig] = frozenset(),
 ) -> list[RunConfig]:
     """Best first, by mean validation score over the seeds, less a little for the loss; see :func:`tune`.
 
-    The loss of a run is its lowest, because the one at its best epoch is a matter of chance. A model without
-    edges that has the score of the best one comes before it.
+    The loss of a run is its lowest, because the one at its best epoch is a matter of chance. How far losses
+    differ is measured without the ``added`` configurations, which do not change the order of the others. A
+    model without edges that has the score of the best one comes before it.
     """
     scores = np.array([result.val_score for result in results]).reshape(-1, seeds).mean(1)
     losses = np.array([_lowest_loss(result) for result in results]).reshape(-1, seeds).mean(1)
-    finite = losses[np.isfinite(losses)]
+    usual = np.array([config not in added for config in configs])
+    finite = losses[np.isfinite(losses) & (usual if usual.any() else True)]
     spread = float(finite.std()) if finite.size else 0.0
     if spread > 0:
         standard = np.nan_to_num((losses - finite.mean()) / spread, posinf=finite.size)
