@@ -13,6 +13,7 @@ import plap
 from plap.experiments import estimate, estimation
 from plap.experiments.execution import Event, RunFinished
 from plap.experiments.runs import Job
+from plap.training import RunConfig
 from tiny_experiments import TINY, ThisProcess, write_tiny_table
 
 SECONDS = 0.01
@@ -88,3 +89,10 @@ def test_a_real_process(tmp_path: Path) -> None:
     found = estimate(table, quick=True, max_epochs=20, only="model=two_hop", workers=1)
     low, high = found.hours
     assert 0 < low <= high < 0.1
+
+
+def test_a_run_by_the_published_rule_does_not_end_before_its_last_epoch() -> None:
+    early = RunConfig(max_epochs=300, patience=50)
+    assert estimation._fewest_epochs(early) == 50
+    assert estimation._fewest_epochs(early.with_values(patience=500)) == 300
+    assert estimation._fewest_epochs(early.with_values(stopping="published")) == 300

@@ -78,10 +78,11 @@ def test_a_stopped_call_continues_where_it_was(
 
 def test_evidence_keeps_the_finalists(tmp_path: Path, here: ThisProcess) -> None:
     table = write_tiny_table(tmp_path)
-    outcome = plap.reproduce(table, **EFFORT)
+    outcome = plap.reproduce(table, stopping="published", **EFFORT)
     outcome.publish(tmp_path / "results")
     shown = plap.reproduce(table, evidence=tmp_path / "results")
     assert shown.result == outcome.result
+    assert any("the first with the best validation score counts" in rule for rule in shown.result.rules)
     assert [len(runs.finalists) for runs in shown.cells] == [6, 6]
     with pytest.raises(plap.InputError, match="finalists must be an integer of 1 or more, not 0"):
         plap.reproduce(table, **{**EFFORT, "finalists": 0})

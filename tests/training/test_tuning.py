@@ -107,15 +107,15 @@ def test_penalties_take_no_places_away() -> None:
     powers = [config for config in drawn if not space.in_addition(config)]
     penalties = [config for config in drawn if space.in_addition(config)]
     assert (len(powers), len(penalties)) == (12, 4)
-    numbers = dict.fromkeys(drawn, 0)
-    assert survivors([*powers, *penalties], numbers, 3, [space], 80) == powers[:3]
-    assert survivors([*penalties, *powers], numbers, 3, [space], 80) == [*penalties[:3], *powers[:3]]
+    numbers, added = dict.fromkeys(drawn, 0), set(penalties)
+    assert survivors([*powers, *penalties], added, numbers, 3, [space], 80) == powers[:3]
+    assert survivors([*penalties, *powers], added, numbers, 3, [space], 80) == [*penalties[:3], *powers[:3]]
     mixed = [powers[5], penalties[1], powers[2], powers[0], penalties[0]]
-    assert survivors(mixed, numbers, 3, [space], 80) == mixed[:4]
+    assert survivors(mixed, added, numbers, 3, [space], 80) == mixed[:4]
     both = [SearchSpace(), SearchSpace(RunConfig("mlp"))]
     (mlp, *_) = both[1].configs()
     numbers[mlp] = 1
-    kept = survivors([*penalties, *powers, mlp], numbers, 3, both, 80)
+    kept = survivors([*penalties, *powers, mlp], added, numbers, 3, both, 80)
     assert kept == [*penalties[:2], *powers[:2], mlp]
 
 

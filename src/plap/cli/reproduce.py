@@ -213,8 +213,9 @@ def _show_estimates(found: Sequence[Estimate], *, as_json: bool) -> None:
         processes = "1 process" if each.workers == 1 else f"{each.workers} processes"
         print_line(
             console,
-            f"With {processes}, by timing a few epochs of every cell just now: at least if every run stops "
-            "as soon as its patience allows, at most if none stops early. Reading data is not counted.",
+            f"With {processes}, by timing a few epochs of every cell just now: at least if every run that "
+            "may stop early stops as soon as its patience allows, at most if none does. Reading data is not "
+            "counted.",
             style="dim",
         )
     if len(found) > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from typing import Any
 
@@ -211,6 +211,7 @@ def draw_from(
 
 def survivors(
     ranked: Sequence[RunConfig],
+    added: Set[RunConfig],
     space_of: Mapping[RunConfig, int],
     places: int,
     spaces: Sequence[SearchSpace],
@@ -218,32 +219,21 @@ def survivors(
 ) -> list[RunConfig]:
     """The first of these, as many as cost what ``places`` runs of the first space's base do.
 
-    The best of every space is among them whatever it costs. What was drawn in addition takes no places away:
-    those who would have them without it are there too.
+    The best of every space is among them whatever it costs. What was drawn in addition, ``added``, takes no
+    places away: those who would have them without it are there too.
     """
-    own = [config for config in ranked if not spaces[space_of[config]].in_addition(config)]
-    kept = {
-        *_first_affordable(ranked, space_of, places, spaces, nodes),
-        *_first_affordable(own, space_of, places, spaces, nodes),
-    }
+
+    def first(candidates: Sequence[RunConfig]) -> set[RunConfig]:
+        if len(spaces) == 1:
+            return {*candidates[:places]}
+        chosen = {*{space_of[config]: config for config in reversed(candidates)}.values()}
+        left = places * epoch_cost(spaces[0].base, nodes) - sum(epoch_cost(c, nodes) for c in chosen)
+        for config in candidates:
+            cost = epoch_cost(config, nodes)
+            if config not in chosen and cost <= left:
+                chosen.add(config)
+                left -= cost
+        return chosen
+
+    kept = first(ranked) | first([config for config in ranked if config not in added])
     return [config for config in ranked if config in kept]
-
-
-def _first_affordable(
-    ranked: Sequence[RunConfig],
-    space_of: Mapping[RunConfig, int],
-    places: int,
-    spaces: Sequence[SearchSpace],
-    nodes: int,
-) -> list[RunConfig]:
-    if len(spaces) == 1:
-        return list(ranked[:places])
-    firsts = {space_of[config]: config for config in reversed(ranked)}
-    chosen = {*firsts.values()}
-    left = places * epoch_cost(spaces[0].base, nodes) - sum(epoch_cost(config, nodes) for config in chosen)
-    for config in ranked:
-        cost = epoch_cost(config, nodes)
-        if config not in chosen and cost <= left:
-            chosen.add(config)
-            left -= cost
-    return [config for config in ranked if config in chosen]

@@ -204,7 +204,7 @@ def tune(
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
         ranked = _ranked(alive, results, rung.seeds, int(split.val.sum()), added)
         if number + 1 < len(rungs):
-            ranked = survivors(ranked, space_of, rungs[number + 1].configs, spaces, graph.num_nodes)
+            ranked = survivors(ranked, added, space_of, rungs[number + 1].configs, spaces, graph.num_nodes)
         interrupted = any(result.interrupted for result in results)
         if not interrupted or number == 0:
             alive = ranked
