@@ -74,10 +74,10 @@ def test_what_a_fit_cannot_choose() -> None:
 
 
 def test_a_deep_network_is_saved_shown_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked = plap.training.tuning._ranked
+    ranked = plap.training.ranking.ranked
     monkeypatch.setattr(
-        plap.training.tuning,
-        "_ranked",
+        plap.training.ranking,
+        "ranked",
         lambda *given: sorted(ranked(*given), key=lambda config: config.model != "deep-pgnn"),
     )
     result = plap.fit(DATA, models=("pgnn", "deep-pgnn"), **SMALL)

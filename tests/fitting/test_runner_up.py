@@ -25,7 +25,7 @@ MODELS = ("pgnn", "deep-pgnn")
 def result() -> FitResult:
     """The last rung has one configuration of each model, and whichever is second is as good as the first."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plap.training.tuning._as_good", lambda *_: True)
+        patch.setattr("plap.training.ranking.as_good", lambda *_: True)
         found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=())
     assert found.fitted.runner_up is not None
     return found
@@ -118,7 +118,7 @@ def test_a_file_of_the_version_before(tmp_path: Path) -> None:
 
 def test_a_runner_up_that_cannot_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a user's model, for instance, that a search tries by itself."""
-    monkeypatch.setattr("plap.training.tuning._as_good", lambda *_: True)
+    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: True)
     monkeypatch.setattr("plap.fitting.search.suitable_models", lambda *_: ["gcn"])
     found = plap.fit(DATA, budget=300, max_epochs=12, seeds=2, rivals=())
     assert "gcn" in {run.config.model for run in found.fitted.members}

@@ -26,8 +26,8 @@ from plap.training import (
     tune,
 )
 from plap.training.loop import epoch_cost
-from plap.training.space import survivors
-from plap.training.tuning import _as_good, _ranked, usual_budget
+from plap.training.ranking import as_good, ranked, survivors
+from plap.training.tuning import usual_budget
 from plap.training.workers import train_side_by_side
 
 DATA = tiny.data(nodes=80, phi=-0.6)
@@ -281,13 +281,13 @@ def test_among_equal_scores_the_lowest_loss_of_a_run_decides() -> None:
     configs = [RunConfig(p=p) for p in (1.0, 1.5, 2.0)]
 
     even = [run(c, 0.8, [1.0, low]) for c, low in zip(configs, (0.9, 0.4, 0.8), strict=True)]
-    assert _ranked(configs, even, 1, 40) == [configs[1], configs[2], configs[0]]
+    assert ranked(configs, even, 1, 40) == [configs[1], configs[2], configs[0]]
     ahead = [run(configs[0], 0.81, [1.0, 0.9]), *even[1:]]
-    assert _ranked(configs, ahead, 1, 40)[0] == configs[1]
-    assert _ranked(configs, ahead, 1, 40_000)[0] == configs[0]
+    assert ranked(configs, ahead, 1, 40)[0] == configs[1]
+    assert ranked(configs, ahead, 1, 40_000)[0] == configs[0]
     broken = [run(configs[0], 0.9, [float("inf")]), *even[1:]]
-    assert _ranked(configs, broken, 1, 40_000)[0] == configs[0]
-    assert _ranked(configs, [run(c, 0.5, [float("inf")]) for c in configs], 1, 40) == configs
+    assert ranked(configs, broken, 1, 40_000)[0] == configs[0]
+    assert ranked(configs, [run(c, 0.5, [float("inf")]) for c in configs], 1, 40) == configs
 
 
 def test_every_model_adds_to_the_usual_budget_of_a_small_graph() -> None:
@@ -324,23 +324,21 @@ def scored(model: str, *scores: float) -> list[RunResult]:
 def test_what_validation_cannot_tell_apart(
     best: list[RunResult], other: list[RunResult], nodes: int, expected: bool
 ) -> None:
-    assert _as_good(best, other, nodes, DATA.task) is expected
+    assert as_good(best, other, nodes, DATA.task) is expected
 
 
 def test_the_scale_of_an_error_is_that_of_the_error() -> None:
     numbers = Regression().with_metric("mae")
-    assert _as_good(scored("gcn", -50.0), scored("pgnn", -59.0), 100, numbers)
-    assert not _as_good(scored("gcn", -50.0), scored("pgnn", -61.0), 100, numbers)
+    assert as_good(scored("gcn", -50.0), scored("pgnn", -59.0), 100, numbers)
+    assert not as_good(scored("gcn", -50.0), scored("pgnn", -61.0), 100, numbers)
     explained = Regression().with_metric("r2")
-    assert _as_good(scored("gcn", 0.9), scored("pgnn", 0.881), 100, explained)
-    assert not _as_good(scored("gcn", 0.9), scored("pgnn", 0.87), 100, explained)
+    assert as_good(scored("gcn", 0.9), scored("pgnn", 0.881), 100, explained)
+    assert not as_good(scored("gcn", 0.9), scored("pgnn", 0.87), 100, explained)
 
 
 @pytest.mark.parametrize("as_good", [True, False])
-def test_the_second_best_is_handed_on_if_it_is_as_good(
-    as_good: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plap.training.tuning._as_good", lambda *_: as_good)
+def test_the_second_best_is_handed_on_if_it_isas_good(as_good: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: as_good)
     found = search(budget=400)
     seeds = [run.config.seed for run in found.finalists]
     assert seeds == ([0, 1, 2, 0, 1, 2] if as_good else [0, 1, 2])
@@ -350,7 +348,7 @@ def test_the_second_best_is_handed_on_if_it_is_as_good(
 
 
 def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plap.training.tuning._as_good", lambda *_: True)
+    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: True)
     runner_up = search(budget=400).runner_up
     assert runner_up is not None
     train = train_side_by_side

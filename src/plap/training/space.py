@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -207,33 +207,3 @@ def draw_from(
                 if not space.in_addition(config):
                     spent += epoch_cost(config, graph.num_nodes) / unit
     return found
-
-
-def survivors(
-    ranked: Sequence[RunConfig],
-    added: Set[RunConfig],
-    space_of: Mapping[RunConfig, int],
-    places: int,
-    spaces: Sequence[SearchSpace],
-    nodes: int,
-) -> list[RunConfig]:
-    """The first of these, as many as cost what ``places`` runs of the first space's base do.
-
-    The best of every space is among them whatever it costs. What was drawn in addition, ``added``, takes no
-    places away: those who would have them without it are there too.
-    """
-
-    def first(candidates: Sequence[RunConfig]) -> set[RunConfig]:
-        if len(spaces) == 1:
-            return {*candidates[:places]}
-        chosen = {*{space_of[config]: config for config in reversed(candidates)}.values()}
-        left = places * epoch_cost(spaces[0].base, nodes) - sum(epoch_cost(c, nodes) for c in chosen)
-        for config in candidates:
-            cost = epoch_cost(config, nodes)
-            if config not in chosen and cost <= left:
-                chosen.add(config)
-                left -= cost
-        return chosen
-
-    kept = first(ranked) | first([config for config in ranked if config not in added])
-    return [config for config in ranked if config in kept]

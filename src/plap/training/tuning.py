@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,13 +14,13 @@ from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
-from plap.models import find_model
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
+from plap.training import ranking
 from plap.training.config import RunConfig
 from plap.training.loop import ProgressCallback
 from plap.training.results import Progress, RunResult
-from plap.training.space import SearchSpace, draw_from, survivors
+from plap.training.space import SearchSpace, draw_from
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.workers import pays, processes_for, train_side_by_side
 
@@ -39,10 +37,6 @@ _MOST, _LEAST = 11_000, 3_000
 """Epochs of a search with budget "auto": for each model on a small graph, in all on a large one."""
 _SMALL = 40_000
 """Work of an epoch, see :func:`usual_budget`, up to which a search for one model has all of its epochs."""
-_OF_LOSS = 0.125
-"""What a standard deviation of the losses counts in a ranking, in units of 1 / √(validation nodes): a quarter
-of the largest standard error that a share of so many nodes can have."""
-
 _OF_TIME = 0.75
 """Share of a time limit that the search takes; the rest is for training its winner with further seeds."""
 _PROBE = 2
@@ -85,7 +79,7 @@ class TuneResult:
     @property
     def uses_edges(self) -> bool:
         """Whether the winner looks at edges; where they bring nothing, a model without them is preferred."""
-        return _uses_edges(self.best)
+        return ranking.uses_edges(self.best)
 
 
 _Train = Callable[[list[RunConfig], Deadline], list[RunResult]]
@@ -202,12 +196,14 @@ def tune(
         results = train(runs, deadline.part(1 / (len(rungs) - number)), _part(progress, number, len(rungs)))
         trials += [_trial(result, number) for result in results if result.epochs or not result.out_of_time]
         best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
-        ranked = _ranked(alive, results, rung.seeds, int(split.val.sum()), added)
+        order = ranking.ranked(alive, results, rung.seeds, int(split.val.sum()), added)
         if number + 1 < len(rungs):
-            ranked = survivors(ranked, added, space_of, rungs[number + 1].configs, spaces, graph.num_nodes)
+            order = ranking.survivors(
+                order, added, space_of, rungs[number + 1].configs, spaces, graph.num_nodes
+            )
         interrupted = any(result.interrupted for result in results)
         if not interrupted or number == 0:
-            alive = ranked
+            alive = order
         if interrupted:
             return TuneResult(alive[0], tuple(trials), best_run, interrupted=True)
     assert best_run is not None
@@ -221,7 +217,7 @@ def tune(
     second = next((config for config in alive[1:] if (config in added) == (best in added)), None)
     if second and (
         any(run.out_of_time for run in runs_of(second))
-        or not _as_good(runs_of(best), runs_of(second), int(split.val.sum()), task)
+        or not ranking.as_good(runs_of(best), runs_of(second), int(split.val.sum()), task)
     ):
         second = None
     finalists = (*runs_of(best), *(runs_of(second) if second else ()))
@@ -276,11 +272,6 @@ def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
     return int(min(models * _MOST, max(_LEAST, _MOST * _SMALL / work)))
 
 
-def _uses_edges(config: RunConfig) -> bool:
-    hops = find_model(config.model).hops
-    return hops is None or hops(config.parameters) > 0
-
-
 def _rungs(budget: int, available: int, spaces: int = 1) -> list[_Rung]:
     """Rungs with equal shares of the budget; a rung that would eliminate no configuration is left out."""
     share = budget / (len(_EPOCHS) + 1)
@@ -297,54 +288,6 @@ def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
     """``config`` with the limits of a rung and its k-th seed."""
     limit = min(rung.epochs or config.max_epochs, config.max_epochs)
     return config.with_values(max_epochs=limit, seed=config.seed + k)
-
-
-def _ranked(
-    configs: Sequence[RunConfig],
-    results: Sequence[RunResult],
-    seeds: int,
-    val_nodes: int,
-    added: Set[RunConfig] = frozenset(),
-) -> list[RunConfig]:
-    """Best first, by mean validation score over the seeds, less a little for the loss; see :func:`tune`.
-
-    The loss of a run is its lowest, because the one at its best epoch is a matter of chance. How far losses
-    differ is measured without the ``added`` configurations, which do not change the order of the others. A
-    model without edges that has the score of the best one comes before it.
-    """
-    scores = np.array([result.val_score for result in results]).reshape(-1, seeds).mean(1)
-    losses = np.array([_lowest_loss(result) for result in results]).reshape(-1, seeds).mean(1)
-    usual = np.array([config not in added for config in configs])
-    finite = losses[np.isfinite(losses) & (usual if usual.any() else True)]
-    spread = float(finite.std()) if finite.size else 0.0
-    if spread > 0:
-        standard = np.nan_to_num((losses - finite.mean()) / spread, posinf=finite.size)
-        merits = scores - _OF_LOSS / max(1, val_nodes) ** 0.5 * standard
-    else:
-        merits = scores
-    order = sorted(range(len(configs)), key=lambda k: (merits[k], -losses[k]), reverse=True)
-    without = [k for k in order if scores[k] >= scores[order[0]] and not _uses_edges(configs[k])]
-    return [configs[k] for k in dict.fromkeys((*without[:1], *order))]
-
-
-def _as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
-    """Whether mean scores differ by at most two standard errors of a share of so many nodes.
-
-    Scores that are no shares count by their distance from a perfect one. A model that uses edges is not as
-    good as one that does without them.
-    """
-    if not best or not other or _uses_edges(other[0].config) > _uses_edges(best[0].config):
-        return False
-    score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
-    perfect = 1.0 if task.metric.higher_is_better else 0.0
-    deviation = math.sqrt(max(score * (1 - score), 0.0)) if task.metric.share else perfect - score
-    return score - second <= 2 * deviation / math.sqrt(max(1, val_nodes))
-
-
-def _lowest_loss(result: RunResult) -> float:
-    losses = result.history.val_loss
-    losses = losses[losses.isfinite()]
-    return float(losses.min()) if losses.numel() else float("inf")
 
 
 def _trial(result: RunResult, rung: int) -> Trial:
