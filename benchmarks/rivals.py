@@ -15,16 +15,13 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
-
-from torch_geometric.nn import GraphSAGE
 
 from plap.data import load
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
-from plap.models import ModelKind, Parameters, integer, register_model, share
 from plap.training import combine
 from plap.training.tuning import usual_budget
 from saved_rows import Row, complete, usual_options
@@ -36,23 +33,6 @@ RIVALS = ("mlp", "gcn", "sage", "gat", "sgc", "appnp", "gprgnn")
 HIDDEN = 64
 """Hidden units of a rival."""
 MEMBERS = 4
-
-
-@dataclass(frozen=True)
-class SAGEParameters(Parameters):
-    """Parameters of sage."""
-
-    hidden: int = integer(16)
-    dropout: float = share(0.5)
-
-
-SAGE = ModelKind(
-    "sage",
-    SAGEParameters,
-    lambda c, features, classes: GraphSAGE(features, c.hidden, 2, classes, dropout=c.dropout),
-    grid={"lr": (0.01, 0.05), "dropout": (0.0, 0.5), "weight_decay": (0.0, 5e-4)},
-    takes="edge_index",
-)
 
 
 def measure(dataset: str, split: int, method: str, *, root: str | None = None) -> Row:
@@ -100,7 +80,6 @@ def summary(rows: list[Row]) -> list[str]:
 def main() -> None:
     """Measure what the file does not have yet."""
     options = usual_options(__doc__, SETS, 3, "rivals.json")
-    register_model(SAGE)
     jobs = [
         {"dataset": name, "split": k, "method": method}
         for name in options.datasets

@@ -42,7 +42,7 @@ MOST_MODULES_OF_A_FIT = 107
 """106, and one more where the kernels are yet to be compiled."""
 MOST_MODULES = 280
 """With room for new models, pictures and commands, which are a file each."""
-HARD_TO_TELL_FROM_WORDS = {"gat", "gcn", "mlp", "rung", "sgc"}
+HARD_TO_TELL_FROM_WORDS = {"gat", "gcn", "mlp", "rung", "sage", "sgc"}
 """Models whose names may be other strings as well."""
 
 

@@ -33,6 +33,7 @@ MCP = RunConfig(penalty="mcp", gamma=2.0, detach_weights=True, lr=0.05)
         PGNN,
         MCP,
         RunConfig("gcn"),
+        RunConfig("sage"),
         RunConfig("appnp", K=2),
         RunConfig("rung", gamma=3.0, K=3),
         RunConfig("elastic-gnn", K=3),

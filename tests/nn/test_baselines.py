@@ -100,6 +100,7 @@ def test_sparse_features_and_edge_index(sparse: bool) -> None:
     graph = Graph.from_edge_index(EDGES, num_nodes=5)
     for model in (
         baselines.GCN(4, 3, 2),
+        baselines.SAGE(4, 3, 2),
         baselines.SGC(4, 2),
         baselines.APPNP(4, 3, 2),
         baselines.GPRGNN(4, 3, 2),

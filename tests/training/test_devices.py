@@ -55,6 +55,7 @@ CONFIGS = {
     "pgnn": [RunConfig(p=p, max_epochs=12, seed=seed) for p, seed in ((1.5, 0), (2.0, 1), (2.5, 2))],
     "mcp": [RunConfig(penalty="mcp", gamma=1.0, max_epochs=8, weight_decay=5e-4)],
     "gcn": [RunConfig("gcn", max_epochs=8, seed=seed) for seed in (0, 1)],
+    "sage": [RunConfig("sage", max_epochs=8, seed=seed) for seed in (0, 1)],
     "mlp": [RunConfig("mlp", max_epochs=8, dropout=0.3)],
     "deep-pgnn": [RunConfig("deep-pgnn", max_epochs=4)],
     "gat": [RunConfig("gat", max_epochs=5, seed=seed) for seed in (0, 1)],
@@ -96,14 +97,19 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-@pytest.mark.parametrize("name", ["pgnn", "mcp", "gcn", "mlp", "gat", "jknet"])
+@pytest.mark.parametrize("name", ["pgnn", "mcp", "gcn", "sage", "mlp", "gat", "jknet"])
 def test_an_epoch_on_a_device_reads_one_row_of_numbers(name: str, reads: list[int]) -> None:
     """The meta device has shapes and no numbers: whatever reads one, or mixes devices, fails."""
     data, configs = tiny.data(), CONFIGS[name]
     masks = tiny.masks(data.y)
     task = plap.data.Task.of(data.y)
     there = inputs.make_inputs(
-        data.graph, data.x, torch.float32, adjacency=name in ("gcn", "jknet"), device=META
+        data.graph,
+        data.x,
+        torch.float32,
+        adjacency=name in ("gcn", "jknet"),
+        means=name == "sage",
+        device=META,
     )
     assert there.graph.device == META
     many = Batch(there, data.y, task, configs, [masks] * len(configs))

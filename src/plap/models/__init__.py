@@ -15,6 +15,7 @@ from plap.models import (
     mlp,
     pgnn,
     rung,
+    sage,
     sgc,
 )
 from plap.models.kind import Grid, ModelKind, PairStates
@@ -31,6 +32,7 @@ from plap.models.registry import (
 register_model(pgnn.PGNN_MODEL)
 register_model(mlp.MLP_MODEL)
 register_model(gcn.GCN_MODEL)
+register_model(sage.SAGE_MODEL)
 register_model(sgc.SGC_MODEL)
 register_model(appnp.APPNP_MODEL)
 register_model(gprgnn.GPRGNN_MODEL)

@@ -34,15 +34,18 @@ def register_model(kind: ModelKind[Any], *, replace: bool = False) -> None:
     >>> from plap.models import ModelKind, Parameters, integer, register_model, share
     >>> from plap.training import RunConfig, build_module
     >>> @dataclass(frozen=True)
-    ... class SAGEParameters(Parameters):
+    ... class MaxSAGEParameters(Parameters):
     ...     hidden: int = integer(16)
     ...     layers: int = integer(2)
     ...     dropout: float = share(0.5)
     >>> register_model(ModelKind(
-    ...     "sage", SAGEParameters, lambda c, i, o: GraphSAGE(i, c.hidden, c.layers, o, dropout=c.dropout),
-    ...     grid={"layers": (2, 3), "lr": (0.01, 0.05)}, takes="edge_index",
+    ...     "max-sage",
+    ...     MaxSAGEParameters,
+    ...     lambda c, i, o: GraphSAGE(i, c.hidden, c.layers, o, dropout=c.dropout, aggr="max"),
+    ...     grid={"layers": (2, 3), "lr": (0.01, 0.05)},
+    ...     takes="edge_index",
     ... ))
-    >>> build_module(RunConfig(model="sage", layers=3), 5, 3)
+    >>> build_module(RunConfig(model="max-sage", layers=3), 5, 3)
     GraphSAGE(5, 3, num_layers=3)
     """
     check_model(kind)

@@ -51,6 +51,10 @@ class StackedInputs(Protocol):
         """GCN's normalised adjacency times x [R, N, C], for a family that ``uses_adjacency``."""
         ...
 
+    def mean_of_neighbours(self, x: Tensor) -> Tensor:
+        """Weighted means of x [R, N, C] over neighbours, for a family that ``uses_means``."""
+        ...
+
 
 class StackedSettings(Protocol):
     """The parameters in which the runs of a batch may differ."""
@@ -105,6 +109,9 @@ class Family:
     edge_width: Callable[[Any], int] = lambda parameters: 0
     """(parameters) → about how many numbers per stored entry of the graph one run holds at a time."""
     uses_adjacency: bool = False
+    """Whether it asks its inputs for ``averaged``."""
+    uses_means: bool = False
+    """Whether it asks its inputs for ``mean_of_neighbours``."""
     propagation: Callable[[Any], Propagation] | None = None
     """(parameters) → what may be computed again where memory is short; None: nothing."""
     serves: Callable[[Any], bool] | None = None

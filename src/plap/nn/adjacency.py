@@ -1,4 +1,4 @@
-"""GCN's propagation matrix, and the steps that multiply with it."""
+"""GCN's propagation matrix and GraphSAGE's, and the steps that multiply with them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from plap.nn.linear import Features, sparse_product
 from plap.sparse import tensor_from_scipy
 
 _ADJACENCIES: Memo[Tensor] = Memo()
+_MEANS: Memo[Tensor] = Memo()
 
 
 def normalized_adjacency(graph: Graph) -> scipy.sparse.csr_array:
@@ -56,6 +57,42 @@ def differentiable_adjacency(graph: Graph) -> Tensor:
     return A.coalesce()
 
 
+def mean_adjacency(graph: Graph) -> scipy.sparse.csr_array:
+    r"""The matrix :math:`D^{-1} W` of weighted means over neighbours, in float64.
+
+    The row of a node without edges is 0; a self-loop of the graph makes a node its own neighbour.
+
+    Examples
+    --------
+    >>> import plap
+    >>> mean_adjacency(plap.Graph.from_edges([(0, 1), (1, 2)], [1.0, 3.0])).toarray()
+    array([[0.  , 1.  , 0.  ],
+           [0.25, 0.  , 0.75],
+           [0.  , 1.  , 0.  ]])
+    """
+    W = graph.to_scipy(dtype=np.float64, copy=False)
+    degree = W.sum(axis=1)
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(1 / np.where(degree > 0, degree, 1)) @ W)
+
+
+def neighbour_means(graph: Graph) -> Tensor:
+    """:func:`mean_adjacency` as a sparse tensor, differentiable in weights that require gradients."""
+    if not graph.weight.requires_grad:
+        A: Tensor = _mean_tensor(graph)
+        return A
+    n, receiver = graph.num_nodes, graph.receivers()
+    degree = graph.weight.new_zeros(n).index_add(0, receiver, graph.weight)
+    entries = torch.stack([receiver, graph.indices.long()])
+    return torch.sparse_coo_tensor(
+        entries, graph.weight / degree[receiver], (n, n), check_invariants=False
+    ).coalesce()
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _mean_tensor(graph: Graph) -> Tensor:
+    return _MEANS.get(graph, lambda: tensor_from_scipy(mean_adjacency(graph), torch.float64))
+
+
 class OnAdjacency(torch.nn.Module):
     """A module that multiplies with the normalised adjacency."""
 
@@ -72,6 +109,12 @@ class OnAdjacency(torch.nn.Module):
 def graph_convolution(A: Tensor, x: Features, linear: Linear) -> Tensor:
     """A (X Θ) + b, X dense or sparse."""
     return sparse_product(A, times(x, linear.weight)) + linear.bias
+
+
+def mean_convolution(A: Tensor, x: Features, own: Linear, neighbours: Linear) -> Tensor:
+    """X Θ + b + A (X Φ), where A takes means over neighbours; both maps take X as it is, dense or sparse."""
+    result: Tensor = own(x) + sparse_product(A, neighbours(x))
+    return result
 
 
 def personalised_pagerank(A: Tensor, start: Tensor, K: int, alpha: float) -> Tensor:

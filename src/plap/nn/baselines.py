@@ -1,4 +1,4 @@
-"""The models that pGNN is compared with, as plain modules: MLP, GCN, SGC, APPNP, GPRGNN, GAT and JKNet.
+"""The models that pGNN is compared with, as plain modules: MLP, GCN, SAGE, SGC, APPNP, GPRGNN, GAT and JKNet.
 
 They take what :class:`plap.nn.PGNN` takes and give logits. Each applies dropout to its hidden units only, so
 that all of them multiply the same features; GPRGNN also before its propagation, GAT also to its features and
@@ -15,17 +15,19 @@ from torch.nn.functional import dropout, relu
 from plap.nn.adjacency import (
     OnAdjacency,
     graph_convolution,
+    mean_convolution,
+    neighbour_means,
     normalized_adjacency,
     personalised_pagerank,
     start_as_pyg,
     times,
 )
 from plap.nn.gat import GAT, DeepGAT
-from plap.nn.graph_argument import GraphLike
+from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JKNet
 from plap.nn.linear import FeatureLinear, Features, sparse_product
 
-__all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "MLP", "SGC", "DeepGAT", "JKNet", "normalized_adjacency"]
+__all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "MLP", "SAGE", "SGC", "DeepGAT", "JKNet", "normalized_adjacency"]
 
 
 class MLP(torch.nn.Module):
@@ -65,6 +67,37 @@ class GCN(OnAdjacency):
         A = self._adjacency(edge_index, edge_weight, x.shape[0])
         hidden = dropout(relu(graph_convolution(A, x, self.lin1)), self.dropout, self.training)
         return graph_convolution(A, hidden, self.lin2)
+
+
+class SAGE(torch.nn.Module):
+    """Two layers of GraphSAGE with mean aggregator (Hamilton et al., 2017): X Θ + D⁻¹ W X Φ + b.
+
+    Weights of edges weigh the mean. All neighbours count: none are sampled.
+
+    Examples
+    --------
+    >>> path = torch.tensor([[0, 1], [1, 2]])
+    >>> SAGE(3, 16, 2)(torch.eye(3), path).shape
+    torch.Size([3, 2])
+    """
+
+    def __init__(
+        self, in_channels: int, hidden_channels: int, out_channels: int, dropout: float = 0.5
+    ) -> None:
+        super().__init__()
+        self.dropout = dropout
+        self.own1 = FeatureLinear(in_channels, hidden_channels)
+        self.neighbours1 = FeatureLinear(in_channels, hidden_channels, bias=False)
+        self.own2 = Linear(hidden_channels, out_channels)
+        self.neighbours2 = Linear(hidden_channels, out_channels, bias=False)
+        self._graph_of = GraphArgument(cached=True)
+
+    def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
+        """The logits, [N, out]."""
+        A = neighbour_means(self._graph_of(edge_index, edge_weight, x.shape[0]))
+        hidden = relu(mean_convolution(A, x, self.own1, self.neighbours1))
+        hidden = dropout(hidden, self.dropout, self.training)
+        return mean_convolution(A, hidden, self.own2, self.neighbours2)
 
 
 class SGC(OnAdjacency):

@@ -15,7 +15,7 @@ from torch import Tensor
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.kernels.fused.threads import compiled_for
-from plap.nn.baselines import normalized_adjacency
+from plap.nn.adjacency import mean_adjacency, normalized_adjacency
 from plap.sparse import csr_tensor, scipy_from_tensor
 from plap.training import portable
 from plap.training.config import RunConfig
@@ -33,12 +33,14 @@ class Inputs:
     """[N, F], dense or sparse."""
     adjacency: SparseMatrix | None
     """GCN's normalised adjacency, for the models that use it."""
+    means: SparseMatrix | None
+    """The matrix of means over neighbours, for the models that use it."""
     dtype: torch.dtype
 
     def to(self, device: torch.device) -> Inputs:
         """The same on another device."""
-        adjacency = None if self.adjacency is None else self.adjacency.to(device)
-        return Inputs(self.graph.to(device), self.features.to(device), adjacency, self.dtype)
+        adjacency, means = (None if A is None else A.to(device) for A in (self.adjacency, self.means))
+        return Inputs(self.graph.to(device), self.features.to(device), adjacency, means, self.dtype)
 
     @property
     def num_features(self) -> int:
@@ -89,6 +91,11 @@ class Inputs:
         """The adjacency times x [R, N, C]."""
         assert self.adjacency is not None
         return stacked_product(self.adjacency, x)
+
+    def mean_of_neighbours(self, x: Tensor) -> Tensor:
+        """Weighted means of x [R, N, C] over neighbours."""
+        assert self.means is not None
+        return stacked_product(self.means, x)
 
     @cached_property
     def edge_index(self) -> Tensor:
@@ -156,9 +163,12 @@ class RunSettings:
 
 
 def make_inputs(
-    graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool, device: torch.device | None = None
-) -> Inputs:
-    """Check the features and prepare them in ``dtype`` on ``device``; compute GCN's adjacency if asked to.
+    graph: Graph, x: object, dtype: torch.dtype, *, adjacency: bool, means: bool = False,
+    device: torch.device | None = None,
+) -> Inputs:  # fmt: skip
+    """Check the features and prepare them in ``dtype`` on ``device``.
+
+    GCN's adjacency and the matrix of means over neighbours are computed if asked for.
 
     Features of another device come to the CPU first, unless ``device`` is None: then they are refused.
     """
@@ -171,7 +181,8 @@ def make_inputs(
     if rows != graph.num_nodes:
         raise InputError(f"x has {rows} rows but graph has {graph.num_nodes} nodes")
     A = SparseMatrix.from_scipy(normalized_adjacency(graph), dtype) if adjacency else None
-    inputs = Inputs(graph, features, A, dtype)
+    M = SparseMatrix.from_scipy(mean_adjacency(graph), dtype) if means else None
+    inputs = Inputs(graph, features, A, M, dtype)
     return inputs if device is None or device.type == "cpu" else inputs.to(device)
 
 

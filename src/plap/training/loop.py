@@ -143,9 +143,10 @@ def train_runs(
         [_on_cpu(split) for split in splits] if isinstance(splits, Sequence) else _on_cpu(splits),
         len(configs),
     )
-    families = [_family(config) for config in configs]
-    adjacency = any(family is not None and family.uses_adjacency for family in families)
-    inputs = make_inputs(graph, x, dtype, adjacency=adjacency, device=place)
+    families = [family for config in configs if (family := _family(config)) is not None]
+    adjacency = any(family.uses_adjacency for family in families)
+    means = any(family.uses_means for family in families)
+    inputs = make_inputs(graph, x, dtype, adjacency=adjacency, means=means, device=place)
     y = y.cpu()
     task = training_task(y, each, graph.num_nodes, num_classes, task)
     sizes = [

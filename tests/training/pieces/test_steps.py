@@ -95,8 +95,8 @@ def on_the_whole(config: RunConfig, module: torch.nn.Module, cut: Pieces) -> Ten
 @pytest.mark.parametrize(
     ("model", "graph"),
     [
-        *((name, GRAPH) for name in ("own-gat", "own-gcn", "own-sage", "pgnn", "gcn")),
-        *((name, weighted_grid()) for name in ("weighted-gcn", "pgnn", "gcn")),
+        *((name, GRAPH) for name in ("own-gat", "own-gcn", "own-sage", "pgnn", "gcn", "sage")),
+        *((name, weighted_grid()) for name in ("weighted-gcn", "pgnn", "gcn", "sage")),
     ],
 )
 def test_halos_give_what_the_whole_graph_gives(model: str, graph: Graph) -> None:

@@ -52,7 +52,7 @@ def test_the_gradient_of_a_step_is_that_of_the_mean_loss_of_all_its_pieces() -> 
         torch.testing.assert_close(b.state[name], value, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("model", ["mlp", "pgnn", "gcn", "sgc", "appnp", "gprgnn"])
+@pytest.mark.parametrize("model", ["mlp", "pgnn", "gcn", "sage", "sgc", "appnp", "gprgnn"])
 def test_halos_and_the_whole_graph_give_the_same_predictions(model: str) -> None:
     config = tiny_training.config(model, **VALUES | {"max_epochs": 2})
     a, b = (train_in_pieces(in_parts(), config, evaluation=on) for on in EVALUATIONS)
