@@ -5,9 +5,10 @@
 
 The first search of ``plap fit`` may choose among powers alone, the second among all penalties. Both have the
 same split, seed and budget, to which the second adds what the penalties cost, and choose by validation;
-deeper models, which a default fit tries on some graphs, are left out of both. With --json-out the file is
-written after every pair, and pairs that it holds already are not run again. Several datasets take turns, so
-that after an interruption each of them has about as many pairs.
+deeper models, which a default fit tries on some graphs, are left out of both. Where the second chooses a
+power, it is the first search to the bit (``tests/training/test_tuning.py``), which is not run again then.
+With --json-out the file is written after every pair, and pairs that it holds already are not run again.
+Several datasets take turns, so that after an interruption each of them has about as many pairs.
 
 DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 """
@@ -24,7 +25,7 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from plap.data import GraphData, load
+from plap.data import GraphData, Split, load
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
@@ -33,8 +34,9 @@ from splits import usual_split
 
 Budget = int | Literal["auto"]
 
-SEARCHES: dict[str, dict[str, str]] = {"powers": {"penalty": "power"}, "wider": {}}
-"""What each search keeps fixed."""
+SEARCHES = ("powers", "wider")
+FIXED: dict[str, Any] = {"models": (MODEL,)}
+"""What both searches have in common, besides budget, members and seed."""
 
 ALLOWED = -0.5
 """Points of accuracy that the wider search may lose."""
@@ -44,21 +46,29 @@ def run_pair(data: GraphData, seed: int, budget: Budget, members: int) -> dict[s
     """Both searches on the split of this seed: test accuracy in per cent, and what validation chose."""
     parts = usual_split(data, seed)
     row: dict[str, Any] = {"dataset": data.name, "seed": seed, "budget": budget, "members": members}
-    for name, fixed in SEARCHES.items():
-        settings = FitSettings(fixed=fixed, models=(MODEL,), budget=budget, seeds=members, seed=seed)
-        begin = time.process_time()
-        found = fit_model(data.graph, data.x, data.y, parts, settings, task=data.task)
-        right = found.ensemble.predictions[parts.test] == data.y[parts.test]
-        row[name] = {
-            "accuracy": 100 * float(right.double().mean()),
-            "validation": 100 * statistics.fmean(run.val_score for run in found.ensemble.runs),
-            "finite": all(math.isfinite(run.val_loss) for run in found.ensemble.runs),
-            "chosen": {
-                key: found.config.value(key) for key in ("penalty", "p", "gamma", "unit", "mu", "K", "lr")
-            },
-            "cpu_seconds": time.process_time() - begin,
-        }
+    row["wider"] = run_search(data, parts, FitSettings(**FIXED, budget=budget, seeds=members, seed=seed))
+    if row["wider"]["chosen"]["penalty"] == "power":
+        row["powers"] = row["wider"] | {"cpu_seconds": None}
+        return row
+    narrower = FitSettings(**FIXED, fixed={"penalty": "power"}, budget=budget, seeds=members, seed=seed)
+    row["powers"] = run_search(data, parts, narrower)
     return row
+
+
+def run_search(data: GraphData, parts: Split, settings: FitSettings) -> dict[str, Any]:
+    """Test accuracy of a search's ensemble in per cent, and what validation chose."""
+    begin = time.process_time()
+    found = fit_model(data.graph, data.x, data.y, parts, settings, task=data.task)
+    right = found.ensemble.predictions[parts.test] == data.y[parts.test]
+    return {
+        "accuracy": 100 * float(right.double().mean()),
+        "validation": 100 * statistics.fmean(run.val_score for run in found.ensemble.runs),
+        "finite": all(math.isfinite(run.val_loss) for run in found.ensemble.runs),
+        "chosen": {
+            key: found.config.value(key) for key in ("penalty", "p", "gamma", "unit", "mu", "K", "lr")
+        },
+        "cpu_seconds": time.process_time() - begin,
+    }
 
 
 def verdicts(rows: list[dict[str, Any]]) -> list[str]:

@@ -26,7 +26,7 @@ from plap.training import (
     tune,
 )
 from plap.training.loop import epoch_cost
-from plap.training.ranking import as_good, ranked, survivors
+from plap.training.ranking import as_good, behind, ranked, survivors
 from plap.training.tuning import usual_budget
 from plap.training.workers import train_side_by_side
 
@@ -227,7 +227,9 @@ GCN = SearchSpace(RunConfig("gcn", max_epochs=20))
 DEEP = architectures(RunConfig("deep-pgnn", max_epochs=20), hidden=(8,), layers=(1, 2))
 
 
-def test_several_spaces_share_the_budget_and_each_reaches_the_end() -> None:
+def test_several_spaces_share_the_budget_and_each_reaches_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unless one is clearly worse, which is another test's."""
+    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: set())
     spaces = [MLP, GCN, *DEEP]
     found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=3600)
     first = [trial.config for trial in found.trials if trial.rung == 0]
@@ -251,7 +253,7 @@ def test_the_best_of_all_spaces_wins() -> None:
         config = replace(trial.config, seed=0)
         means[config] = means.get(config, 0.0) + trial.val_score / 3
     assert means[found.best] == pytest.approx(max(means.values()))
-    assert found.uses_edges == (found.best.model == "gcn")
+    assert found.best.uses_edges == (found.best.model == "gcn")
 
 
 def test_where_edges_bring_nothing_the_model_without_them_is_preferred() -> None:
@@ -267,7 +269,7 @@ def test_where_edges_bring_nothing_the_model_without_them_is_preferred() -> None
     losses = {trial.config.model: trial.val_loss for trial in found.trials}
     assert losses["gcn"] < losses["mlp"]
     assert found.best.model == "mlp"
-    assert not found.uses_edges
+    assert not found.best.uses_edges
 
 
 def run(config: RunConfig, score: float, losses: list[float]) -> RunResult:
@@ -288,6 +290,71 @@ def test_among_equal_scores_the_lowest_loss_of_a_run_decides() -> None:
     broken = [run(configs[0], 0.9, [float("inf")]), *even[1:]]
     assert ranked(configs, broken, 1, 40_000)[0] == configs[0]
     assert ranked(configs, [run(c, 0.5, [float("inf")]) for c in configs], 1, 40) == configs
+
+
+@pytest.mark.parametrize(
+    ("scores", "nodes", "expected"),
+    [
+        ((0.9, 0.8), 2500, {1}),  # three standard errors are 0.018, a quarter more errors 0.025
+        ((0.9, 0.88), 2500, set()),  # significant, but it may catch up
+        ((0.9, 0.8), 50, set()),  # with fifty nodes it may be chance
+        ((0.7, 0.9), 2500, {0}),
+        ((float("-inf"), 0.9), 2500, {0}),
+        ((1.0, 0.92), 40, set()),  # all of forty right: two wrong would be no surprise
+        ((1.0, 0.9), 400, {1}),
+    ],
+)
+def test_a_space_that_is_clearly_worse_is_out_of_the_running(
+    scores: tuple[float, float], nodes: int, expected: set[int]
+) -> None:
+    """By the best of its candidates, whatever the others come to."""
+    configs = [RunConfig("gcn"), RunConfig("mlp"), RunConfig("mlp", lr=0.3)]
+    runs = [run(config, score, [1.0]) for config, score in zip(configs, (*scores, 0.1), strict=True)]
+    space_of = dict(zip(configs, (0, 1, 1), strict=True))
+    assert behind(configs, runs, 1, space_of, nodes, DATA.task) == expected
+    none = [run(config, float("-inf"), [1.0]) for config in configs]
+    assert behind(configs, none, 1, space_of, nodes, DATA.task) == set()
+    cut_off = [replace(result, out_of_time=True) for result in runs]
+    assert behind(configs, cut_off, 1, space_of, nodes, DATA.task) == set()
+
+
+def test_errors_of_numbers_are_compared_as_such() -> None:
+    task = Regression().with_metric("mae")
+    configs = [RunConfig("gcn"), RunConfig("mlp")]
+    for error, expected in ((60.0, set()), (66.0, {1})):
+        runs = [run(configs[0], -50.0, [1.0]), run(configs[1], -error, [1.0])]
+        assert behind(configs, runs, 1, dict(zip(configs, (0, 1), strict=True)), 100, task) == expected
+
+
+def test_places_of_a_space_that_is_out_go_to_the_next_best() -> None:
+    configs = [RunConfig("deep-pgnn", hidden=64, lr=lr) for lr in (0.1, 0.2, 0.3)]
+    numbers = dict.fromkeys(configs, 1)
+    spaces = [SearchSpace(), SearchSpace(configs[0])]
+    for least, count in ((1, 1), (2, 2), (3, 3)):
+        assert survivors(configs, set(), numbers, 1, spaces, 10_000, least) == configs[:count]
+
+
+def test_what_is_nearest_to_the_best_is_tried_where_a_space_is_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcome_of(out: set[int]) -> TuneResult:
+        monkeypatch.setattr("plap.training.ranking.behind", lambda *_: out)
+        return tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[MLP, GCN], budget=2400)
+
+    usual, refined = outcome_of(set()), outcome_of({0})
+    before, after = ([t for t in found.trials if t.rung == 0] for found in (usual, refined))
+    assert outcome(usual)[: len(before)] == outcome(refined)[: len(before)]
+    leader = max(before, key=lambda trial: trial.val_score).config
+    monkeypatch.undo()
+    near = [trial.config for trial in after[len(before) :]]
+    assert near
+    space = MLP if leader.model == "mlp" else GCN
+    names = space.grids[0]
+    for config in near:
+        assert sum(config.value(name) != leader.value(name) for name in names) == 1
+        assert config not in [trial.config for trial in before]
+    later = [trial.config.model for trial in refined.trials if trial.rung > 0]
+    assert later
+    assert "mlp" not in later
+    assert len({replace(t.config, seed=0) for t in refined.trials if t.rung == after[0].rung + 1}) >= 2
 
 
 def test_every_model_adds_to_the_usual_budget_of_a_small_graph() -> None:

@@ -9,9 +9,9 @@ from plap.training.config import RunConfig
 from plap.training.ensemble import Ensemble, combine, train_ensemble
 from plap.training.loop import train_runs
 from plap.training.modules import build_module
-from plap.training.results import History, Progress, RunResult
+from plap.training.results import History, Progress, RunResult, Trial, TuneResult
 from plap.training.space import SearchSpace, architectures
-from plap.training.tuning import Trial, TuneResult, tune
+from plap.training.tuning import tune
 
 if TYPE_CHECKING:
     from plap.training import pieces

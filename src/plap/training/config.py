@@ -109,6 +109,18 @@ class RunConfig:
             raise InputError(unknown_field(kind, name))
         return getattr(self, name)
 
+    @property
+    def uses_edges(self) -> bool:
+        """Whether the model looks at edges.
+
+        Examples
+        --------
+        >>> RunConfig("pgnn").uses_edges, RunConfig("mlp").uses_edges
+        (True, False)
+        """
+        hops = find_model(self.model).hops
+        return hops is None or hops(self.parameters) > 0
+
     def to_dict(self) -> dict[str, Any]:
         """All fields side by side as plain numbers and strings, for JSON.
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence, Set
 import numpy as np
 
 from plap.data.tasks import Task
-from plap.models import find_model
 from plap.training.config import RunConfig
 from plap.training.loop import epoch_cost
 from plap.training.results import RunResult
@@ -18,11 +17,9 @@ _OF_LOSS = 0.125
 """What a standard deviation of the losses counts in a ranking, in units of 1 / √(validation nodes): a quarter
 of the largest standard error that a share of so many nodes can have."""
 
-
-def uses_edges(config: RunConfig) -> bool:
-    """Whether a model with this configuration looks at edges."""
-    hops = find_model(config.model).hops
-    return hops is None or hops(config.parameters) > 0
+_STANDARD_ERRORS, _MORE_ERRORS = 3.0, 1.25
+"""What puts a whole space out of the running after few epochs: so many standard errors of the best score, and
+so many times the errors of the best."""
 
 
 def ranked(
@@ -49,7 +46,7 @@ def ranked(
     else:
         merits = scores
     order = sorted(range(len(configs)), key=lambda k: (merits[k], -losses[k]), reverse=True)
-    without = [k for k in order if scores[k] >= scores[order[0]] and not uses_edges(configs[k])]
+    without = [k for k in order if scores[k] >= scores[order[0]] and not configs[k].uses_edges]
     return [configs[k] for k in dict.fromkeys((*without[:1], *order))]
 
 
@@ -59,12 +56,53 @@ def as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: in
     Scores that are no shares count by their distance from a perfect one. A model that uses edges is not as
     good as one that does without them.
     """
-    if not best or not other or uses_edges(other[0].config) > uses_edges(best[0].config):
+    if not best or not other or other[0].config.uses_edges > best[0].config.uses_edges:
         return False
     score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
-    perfect = 1.0 if task.metric.higher_is_better else 0.0
-    deviation = math.sqrt(max(score * (1 - score), 0.0)) if task.metric.share else perfect - score
-    return score - second <= 2 * deviation / math.sqrt(max(1, val_nodes))
+    return score - second <= 2 * _standard_error(score, val_nodes, task)
+
+
+def behind(
+    configs: Sequence[RunConfig],
+    results: Sequence[RunResult],
+    seeds: int,
+    space_of: Mapping[RunConfig, int],
+    val_nodes: int,
+    task: Task,
+) -> set[int]:
+    """Numbers of the spaces that are out of the running: their best is clearly worse than the best of all.
+
+    Clearly: by three standard errors, and with a quarter more errors (or the same of what a score lacks to a
+    perfect one), because what is a little behind after few epochs may still catch up. A space with a run that
+    was cut off is not judged.
+    """
+    scores = np.array([result.val_score for result in results]).reshape(-1, seeds).mean(1)
+    best: dict[int, float] = {}
+    for config, score in zip(configs, scores, strict=True):
+        best[space_of[config]] = max(float(score), best.get(space_of[config], -math.inf))
+    top = max(best.values())
+    if not math.isfinite(top):
+        return set()
+    known = (
+        (top * val_nodes + 2) / (val_nodes + 4) if task.metric.share else top
+    )  # a perfect score is luck too
+    margin = max(
+        _STANDARD_ERRORS * _standard_error(known, val_nodes, task),
+        (_MORE_ERRORS - 1) * (_perfect(task) - top),
+    )
+    cut_off = {space_of[configs[k // seeds]] for k, result in enumerate(results) if result.out_of_time}
+    return {number for number, score in best.items() if top - score > margin} - cut_off
+
+
+def _perfect(task: Task) -> float:
+    return 1.0 if task.metric.higher_is_better else 0.0
+
+
+def _standard_error(score: float, val_nodes: int, task: Task) -> float:
+    """Of a share of so many nodes; of a score that is no share, its distance from a perfect one over √n."""
+    share = task.metric.share
+    deviation = math.sqrt(max(score * (1 - score), 0.0)) if share else _perfect(task) - score
+    return deviation / math.sqrt(max(1, val_nodes))
 
 
 def _lowest_loss(result: RunResult) -> float:
@@ -80,11 +118,12 @@ def survivors(
     places: int,
     spaces: Sequence[SearchSpace],
     nodes: int,
+    least: int = 1,
 ) -> list[RunConfig]:
     """The first of these, as many as cost what ``places`` runs of the first space's base do.
 
-    The best of every space is among them whatever it costs. What was drawn in addition, ``added``, takes no
-    places away: those who would have them without it are there too.
+    The best of every space is among them whatever it costs, and so are as many as ``least``. What was drawn
+    in addition, ``added``, takes no places away: those who would have them without it are there too.
     """
 
     def first(candidates: Sequence[RunConfig]) -> set[RunConfig]:
@@ -97,7 +136,9 @@ def survivors(
             if config not in chosen and cost <= left:
                 chosen.add(config)
                 left -= cost
-        return chosen
+        return chosen | {
+            *[config for config in candidates if config not in chosen][: max(0, least - len(chosen))]
+        }
 
     kept = first(ranked) | first([config for config in ranked if config not in added])
     return [config for config in ranked if config in kept]

@@ -1,4 +1,4 @@
-"""What training returns: the history of a run, its result, and the progress of a call."""
+"""What training returns: how a run went, its result, the progress of a call, and what a search tried."""
 
 from __future__ import annotations
 
@@ -68,3 +68,35 @@ class Progress:
     is being trained, and 0 for one that has not begun. Early stopping makes it jump."""
     seconds: float
     """Since the call began."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a search."""
+
+    config: RunConfig
+    rung: int
+    """0 is the first and shortest."""
+    epochs: int
+    best_epoch: int
+    val_score: float
+    val_loss: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """The winner and everything that was tried."""
+
+    best: RunConfig
+    trials: tuple[Trial, ...]
+    best_run: RunResult
+    """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
+    interrupted: bool = False
+    runner_up: RunConfig | None = None
+    """The second best, if validation cannot tell it from the winner: their scores differ by at most two
+    standard errors, about. None if it needs edges and the winner does not, or if its time was over. Of a
+    penalty the second best penalty, of anything else the second best without: a model that trusts long edges
+    does not stand in for one that leaves them out."""
+    finalists: tuple[RunResult, ...] = ()
+    """Runs of these two in the last rung: members of an ensemble that need not be trained again."""

@@ -83,6 +83,23 @@ class SearchSpace:
             drawn += [*itertools.islice(beside, more), config]
         return drawn
 
+    def neighbours(self, config: RunConfig) -> list[RunConfig]:
+        """Configurations that differ from this one in the value of a single field, as evenly mixed as a draw.
+
+        Examples
+        --------
+        >>> space = SearchSpace(RunConfig("mlp"), lr=(0.01, 0.05), dropout=(0.0, 0.5), weight_decay=(0.0,))
+        >>> [(near.lr, near.value("dropout")) for near in space.neighbours(space.configs()[0])]
+        [(0.01, 0.5), (0.05, 0.0)]
+        """
+        names = dict.fromkeys(name for grid in self.grids for name in grid)
+        near = [
+            other
+            for other in self.configs()
+            if sum(other.value(name) != config.value(name) for name in names) == 1
+        ]
+        return list(self._spread(near, config.seed, self._kind(config)))
+
     def in_addition(self, config: RunConfig) -> bool:
         """Whether only further grids have its values of the model's fields ``even_over``."""
         return self._kind(config) not in self._first_kinds
@@ -207,3 +224,23 @@ def draw_from(
                 if not space.in_addition(config):
                     spent += epoch_cost(config, graph.num_nodes) / unit
     return found
+
+
+def near_to(
+    leader: RunConfig,
+    spaces: Sequence[SearchSpace],
+    tried: Mapping[RunConfig, int],
+    graph: Graph,
+    x: Features,
+) -> dict[RunConfig, int]:
+    """Neighbours of a candidate in its space that were not ``tried`` yet, with the number of that space.
+
+    As many as cost what all that were tried did, and a few whatever they cost.
+    """
+    number = tried[leader]
+    near = [config.with_values(seed=leader.seed) for config in spaces[number].neighbours(leader)]
+    near = [config for config in with_measurements(near, graph, x) if config not in tried] if near else []
+    left = sum(epoch_cost(config, graph.num_nodes) for config in tried)
+    spent = itertools.accumulate(epoch_cost(config, graph.num_nodes) for config in near)
+    affordable = sum(cost <= left for cost in spent)
+    return dict.fromkeys(near[: max(affordable, _FEWEST)], number)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence, Set
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -19,8 +19,8 @@ from plap.split_masks import SplitLike
 from plap.training import ranking
 from plap.training.config import RunConfig
 from plap.training.loop import ProgressCallback
-from plap.training.results import Progress, RunResult
-from plap.training.space import SearchSpace, draw_from
+from plap.training.results import Progress, RunResult, Trial, TuneResult
+from plap.training.space import SearchSpace, draw_from, near_to
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.workers import pays, processes_for, train_side_by_side
 
@@ -45,44 +45,10 @@ _CHEAP = 0.1
 """Seconds of an epoch below which a batch of runs is tried as well, because it costs less per run."""
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One run of a search."""
-
-    config: RunConfig
-    rung: int
-    """0 is the first and shortest."""
-    epochs: int
-    best_epoch: int
-    val_score: float
-    val_loss: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class TuneResult:
-    """The winner and everything that was tried."""
-
-    best: RunConfig
-    trials: tuple[Trial, ...]
-    best_run: RunResult
-    """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
-    interrupted: bool = False
-    runner_up: RunConfig | None = None
-    """The second best, if validation cannot tell it from the winner: their scores differ by at most two
-    standard errors, about. None if it needs edges and the winner does not, or if its time was over. Of a
-    penalty the second best penalty, of anything else the second best without: a model that trusts long edges
-    does not stand in for one that leaves them out."""
-    finalists: tuple[RunResult, ...] = ()
-    """Runs of these two in the last rung: members of an ensemble that need not be trained again."""
-
-    @property
-    def uses_edges(self) -> bool:
-        """Whether the winner looks at edges; where they bring nothing, a model without them is preferred."""
-        return ranking.uses_edges(self.best)
-
-
-_Train = Callable[[list[RunConfig], Deadline], list[RunResult]]
+class _Train(Protocol):
+    def __call__(
+        self, runs: list[RunConfig], limit: Deadline, report: ProgressCallback | None = None
+    ) -> list[RunResult]: ...
 
 
 class _Rung(NamedTuple):
@@ -116,9 +82,11 @@ def tune(
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
     few of them many candidates score about the same, and the loss tells them apart. The runner-up is returned
     too if validation cannot distinguish it from the winner. Penalties of a pGNN are tried in addition to its
-    powers and change nothing unless one of them wins. Several models share the
-    budget, a large one counting as many small ones; the spaces of one model share its part, and the best of
-    each space goes on to the end. Only labels of training and validation nodes are read.
+    powers and change nothing unless one of them wins. Several models share the budget, a large one counting
+    as many small ones; the spaces of one model share its part. The best of each space goes on to the end,
+    unless it is clearly worse than the best of all: then configurations that differ from the best in a single
+    value are tried as well, and the best of these go on instead. Only labels of training and validation nodes
+    are read.
 
     Parameters
     ----------
@@ -173,7 +141,6 @@ def tune(
     ) -> list[RunResult]:
         return train_side_by_side(graph, x, y, runs, split, progress=report, time_limit=limit, **options)
 
-    trials: list[Trial] = []
     best_run: RunResult | None = None
     hurried = False
     if deadline.is_set:
@@ -188,40 +155,128 @@ def tune(
             return TuneResult(first, (_trial(best_run, 0),), best_run, interrupted=True)
     available = sum(len(space.configs()) for space in spaces)
     rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(spaces))
-    space_of = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
-    alive = list(space_of)
-    added = {config for config in alive if spaces[space_of[config]].in_addition(config)}
-    for number, rung in enumerate(rungs):
-        runs = [_shortened(config, rung, k) for config in alive for k in range(rung.seeds)]
-        results = train(runs, deadline.part(1 / (len(rungs) - number)), _part(progress, number, len(rungs)))
-        trials += [_trial(result, number) for result in results if result.epochs or not result.out_of_time]
-        best_run = max([*results, *([] if best_run is None else [best_run])], key=_merit)
-        order = ranking.ranked(alive, results, rung.seeds, int(split.val.sum()), added)
-        if number + 1 < len(rungs):
-            order = ranking.survivors(
-                order, added, space_of, rungs[number + 1].configs, spaces, graph.num_nodes
-            )
-        interrupted = any(result.interrupted for result in results)
-        if not interrupted or number == 0:
-            alive = order
-        if interrupted:
-            return TuneResult(alive[0], tuple(trials), best_run, interrupted=True)
-    assert best_run is not None
-    last = {run.config: run for run in results if run.best_epoch > 0}
+    drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
+    stages = _Stages(train, deadline, progress, len(rungs) + (len(spaces) > 1), best_run)
+    return _Halving(graph, x, spaces, drawn, task, int(split.val.sum())).run(rungs, stages)
 
-    def runs_of(config: RunConfig) -> list[RunResult]:
-        seeds = (config.with_values(seed=config.seed + k) for k in range(rungs[-1].seeds))
-        return [last[run] for run in seeds if run in last]
 
-    best = alive[0]
-    second = next((config for config in alive[1:] if (config in added) == (best in added)), None)
-    if second and (
-        any(run.out_of_time for run in runs_of(second))
-        or not ranking.as_good(runs_of(best), runs_of(second), int(split.val.sum()), task)
-    ):
-        second = None
-    finalists = (*runs_of(best), *(runs_of(second) if second else ()))
-    return TuneResult(best, tuple(trials), best_run, runner_up=second, finalists=finalists)
+class _Halving:
+    """The candidates of a search and what validation says of them, from the first rung to the last."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        x: Features,
+        spaces: Sequence[SearchSpace],
+        drawn: dict[RunConfig, int],
+        task: Task,
+        val_nodes: int,
+    ) -> None:
+        self._graph, self._x, self._spaces = graph, x, spaces
+        self._task, self._val_nodes = task, val_nodes
+        self._space_of: dict[RunConfig, int] = {}
+        self._added: set[RunConfig] = set()
+        self._alive: list[RunConfig] = []
+        self._take_in(drawn)
+
+    def run(self, rungs: Sequence[_Rung], stages: _Stages) -> TuneResult:
+        """Train the candidates, each rung fewer of them for longer."""
+        results: list[RunResult] = []
+        for number, rung in enumerate(rungs):
+            following = rungs[number + 1 :]
+            results = stages.run(self._alive, rung, number)
+            behind = self._behind(results, rung.seeds) if following else set()
+            if behind and number == 0 and not stages.interrupted:
+                leader = self._ranked(results, rung.seeds)[0]
+                near = near_to(leader, self._spaces, self._space_of, self._graph, self._x)
+                self._take_in(near)
+                results += stages.run(list(near), rung, number) if near else []
+            order = self._ranked(results, rung.seeds)
+            if following:
+                order = self._survivors(order, behind, following)
+            if number == 0 or not stages.interrupted:
+                self._alive = order
+            if stages.interrupted:
+                return TuneResult(self._alive[0], tuple(stages.trials), stages.best_run, interrupted=True)
+        return self._result(results, rungs[-1].seeds, stages)
+
+    def _take_in(self, candidates: dict[RunConfig, int]) -> None:
+        self._space_of |= candidates
+        self._alive += candidates
+        self._added |= {config for config, k in candidates.items() if self._spaces[k].in_addition(config)}
+
+    def _behind(self, results: Sequence[RunResult], seeds: int) -> set[int]:
+        return ranking.behind(self._alive, results, seeds, self._space_of, self._val_nodes, self._task)
+
+    def _ranked(self, results: Sequence[RunResult], seeds: int) -> list[RunConfig]:
+        return ranking.ranked(self._alive, results, seeds, self._val_nodes, self._added)
+
+    def _survivors(
+        self, order: Sequence[RunConfig], behind: Set[int], following: Sequence[_Rung]
+    ) -> list[RunConfig]:
+        """Who goes on; places of spaces that are behind go to the next best, two of which reach the end."""
+        return ranking.survivors(
+            [config for config in order if self._space_of[config] not in behind],
+            self._added,
+            self._space_of,
+            following[0].configs,
+            self._spaces,
+            self._graph.num_nodes,
+            least=len(self._spaces) if len(following) > 1 else 2,
+        )
+
+    def _result(self, results: Sequence[RunResult], seeds: int, stages: _Stages) -> TuneResult:
+        """The first of those that are left, and the second if it is as good."""
+        last = {run.config: run for run in results if run.best_epoch > 0}
+
+        def runs_of(config: RunConfig) -> list[RunResult]:
+            each = (config.with_values(seed=config.seed + k) for k in range(seeds))
+            return [last[run] for run in each if run in last]
+
+        best, added = self._alive[0], self._added
+        second = next((other for other in self._alive[1:] if (other in added) == (best in added)), None)
+        if second and (
+            any(run.out_of_time for run in runs_of(second))
+            or not ranking.as_good(runs_of(best), runs_of(second), self._val_nodes, self._task)
+        ):
+            second = None
+        finalists = (*runs_of(best), *(runs_of(second) if second else ()))
+        trials = tuple(stages.trials)
+        return TuneResult(best, trials, stages.best_run, runner_up=second, finalists=finalists)
+
+
+class _Stages:
+    """Trains the runs of a search, one stage after another, and keeps what they came to."""
+
+    def __init__(
+        self,
+        train: _Train,
+        deadline: Deadline,
+        progress: ProgressCallback | None,
+        stages: int,
+        best_run: RunResult | None,
+    ) -> None:
+        self._train, self._deadline, self._progress = train, deadline, progress
+        self._stages, self._stage = stages, 0
+        self._best = [] if best_run is None else [best_run]
+        self.trials: list[Trial] = []
+        self.interrupted = False
+
+    def run(self, configs: Sequence[RunConfig], rung: _Rung, number: int) -> list[RunResult]:
+        """All seeds of the first configuration, then those of the second, and so on."""
+        runs = [_shortened(config, rung, k) for config in configs for k in range(rung.seeds)]
+        limit = self._deadline.part(1 / (self._stages - self._stage))
+        results = self._train(runs, limit, _part(self._progress, self._stage, self._stages))
+        self._stage += 1
+        self._best = [max([*results, *self._best], key=_merit)]
+        self.trials += [_trial(r, number) for r in results if r.epochs or not r.out_of_time]
+        self.interrupted = any(result.interrupted for result in results)
+        return results
+
+    @property
+    def best_run(self) -> RunResult:
+        """The best run of all stages."""
+        return self._best[0]
 
 
 def _probe(
