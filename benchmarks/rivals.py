@@ -82,8 +82,8 @@ def main() -> None:
     options = usual_options(__doc__, SETS, 3, "rivals.json")
     jobs = [
         {"dataset": name, "split": k, "method": method}
-        for name in options.datasets
         for k in range(options.splits)
+        for name in options.datasets
         for method in (PLAP, *RIVALS)
     ]
     rows = complete(options.json_out, jobs, partial(measure, root=options.root))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import torch
 
 import plap
 import plap.training.tuning
+from plap.data.measures import linked_nodes_differ
 from plap.fitting.artifacts import load_model
-from plap.fitting.prediction import predict_nodes
+from plap.fitting.prediction import member_configs, predict_nodes
 from plap.fitting.search import _spaces
 from plap.fitting.settings import FitSettings
+from plap.insight.learned import what_was_learned
+from plap.insight.members import load_members
 from plap.models import find_model
-from plap.models.deep_pgnn import linked_nodes_differ
 from plap.training import build_module
 
 DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)
@@ -34,7 +37,7 @@ def test_a_search_over_two_models_tries_both() -> None:
 @pytest.mark.parametrize(
     ("phi", "options", "models"),
     [
-        (-0.75, {}, {"pgnn", "deep-pgnn"}),
+        (-0.75, {}, {"pgnn", "mlp", "deep-pgnn"}),
         (0.9, {}, {"pgnn"}),
         (-0.75, {"fixed": {"p": 1.5}}, {"pgnn"}),
     ],
@@ -67,8 +70,8 @@ def test_labels_that_a_search_must_not_see_do_not_choose_its_models() -> None:
 
 
 def test_what_a_fit_cannot_choose() -> None:
-    with pytest.raises(plap.InputError, match=r"models may be .*deep pGNN.*, not mlp"):
-        plap.fit(DATA, models=("pgnn", "mlp"))
+    with pytest.raises(plap.InputError, match=r"models may be .*deep pGNN.*, not gcn"):
+        plap.fit(DATA, models=("pgnn", "gcn"))
     with pytest.raises(plap.InputError, match="model must be one of"):
         plap.fit(DATA, models=("pgnn", "deep"))
 
@@ -86,6 +89,29 @@ def test_a_deep_network_is_saved_shown_and_loaded(tmp_path: Path, monkeypatch: p
     assert "deep pGNN" in (folder / "report.html").read_text()
     again = predict_nodes(load_model(folder), DATA)
     torch.testing.assert_close(torch.from_numpy(again.probabilities), result.methods[0].probabilities)
+
+
+def test_an_mlp_is_chosen_where_no_model_with_edges_is_better(tmp_path: Path) -> None:
+    """Features tell all, edges nothing. The fit says so, and what is said of other models is said of it."""
+    generator = torch.Generator().manual_seed(0)
+    y = torch.arange(200) % 2
+    x = torch.nn.functional.one_hot(y, 2).float() + 0.3 * torch.rand(200, 2, generator=generator)
+    graph = plap.Graph.from_edge_index(torch.randint(200, (2, 900), generator=generator), num_nodes=200)
+    data = replace(DATA, graph=graph, x=x, y=y, name="edges that mean nothing", node_ids=range(200))
+    result = plap.fit(data, **{**SMALL, "budget": 1000, "max_epochs": 40})
+    assert [method.name for method in result.methods] == ["MLP"]  # which is not its own rival
+    assert any("than MLP, which ignores them" in note for note in result.notes)
+    folder = result.save(tmp_path / "out")
+    assert "which ignores them" in (folder / "report.html").read_text()
+    model = load_model(folder)
+    again = predict_nodes(model, data)
+    torch.testing.assert_close(torch.from_numpy(again.probabilities), result.methods[0].probabilities)
+    members = load_members(member_configs(model), model.states, 2, 2)
+    learned = what_was_learned(members, data, ("0", "1"), known=y)
+    assert learned.summary()["entropy"]["mean"] is None  # there are no weights
+    assert not learned.use.any()
+    assert learned.trust is not None
+    assert learned.neighbours.gain.abs().max() < 1e-6
 
 
 @pytest.mark.parametrize(

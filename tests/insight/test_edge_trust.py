@@ -134,8 +134,8 @@ def test_refusals() -> None:
     graph, x = problems.path(5), torch.eye(5)
     with pytest.raises(plap.InputError, match="needs at least one trained model"):
         edge_trust([], x, graph)
-    with pytest.raises(plap.InputError, match="defined for pGNN and deep pGNN, not for MLP"):
-        edge_trust([plap.nn.baselines.MLP(5, 2, 2)], x, graph)
+    with pytest.raises(plap.InputError, match="defined for pGNN, MLP and deep pGNN, not for GCN"):
+        edge_trust([plap.nn.baselines.GCN(5, 2, 2)], x, graph)
     with pytest.raises(plap.InputError, match="folds must be an integer of 2 or more"):
         edge_trust([plap.nn.PGNN(5, 2, 2)], x, graph, folds=1)
 

@@ -10,18 +10,18 @@ from sklearn.manifold import trustworthiness
 import plap
 import problems
 from plap.insight import node_embeddings, tsne
-from plap.nn.baselines import GCN
+from plap.nn.baselines import GCN, MLP, SGC
 
 
 def test_the_last_map_of_an_embedding_gives_the_logits() -> None:
     graph, x = problems.random_graph(12, 0.4, seed=1), problems.features(12).float()
-    pgnn, gcn = plap.nn.PGNN(3, 4, 2, p=1.5), GCN(3, 4, 2)
-    for module, last in ((pgnn, pgnn.conv.lin), (gcn, gcn.lin2)):
+    pgnn, gcn, mlp = plap.nn.PGNN(3, 4, 2, p=1.5), GCN(3, 4, 2), MLP(3, 4, 2)
+    for module, last in ((pgnn, pgnn.conv.lin), (gcn, gcn.lin2), (mlp, mlp.lin2)):
         with torch.no_grad():
             expected = module.eval()(x, graph)
             torch.testing.assert_close(last(node_embeddings(module, x, graph)), expected)
-    with pytest.raises(plap.InputError, match="pGNN, GCN and deep pGNN, not from MLP"):
-        node_embeddings(plap.nn.baselines.MLP(3, 2, 2), x, graph)
+    with pytest.raises(plap.InputError, match="and deep pGNN, not from SGC"):
+        node_embeddings(SGC(3, 2), x, graph)
 
 
 def test_tsne_is_the_same_again_and_keeps_neighbours() -> None:

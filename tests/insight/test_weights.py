@@ -62,8 +62,13 @@ def test_weights_all_zero_are_not_a_number_less() -> None:
 
 
 def test_other_models_have_no_weights() -> None:
-    with pytest.raises(plap.InputError, match="by pGNN, GAT and deep pGNN, not by MLP"):
-        learned_weights(plap.nn.baselines.MLP(2, 2, 2), torch.eye(2), plap.Graph.from_edges([(0, 1)]))
+    with pytest.raises(plap.InputError, match="for pGNN, MLP, GAT and deep pGNN, not for GCN"):
+        learned_weights(plap.nn.baselines.GCN(2, 2, 2), torch.eye(2), plap.Graph.from_edges([(0, 1)]))
+
+
+def test_an_mlp_gives_every_edge_the_weight_0() -> None:
+    mlp = plap.nn.baselines.MLP(2, 2, 2)
+    assert learned_weights(mlp, torch.eye(2), plap.Graph.from_edges([(0, 1)])).tolist() == [0, 0]
 
 
 def test_members_carry_their_weights_and_refuse_others() -> None:

@@ -27,6 +27,7 @@ from plap.training import (
 )
 from plap.training.loop import epoch_cost
 from plap.training.ranking import as_good, behind, ranked, survivors
+from plap.training.space import count_models, draw_from
 from plap.training.tuning import usual_budget
 from plap.training.workers import train_side_by_side
 
@@ -224,6 +225,7 @@ def test_an_ensemble_is_the_mean_of_its_runs() -> None:
 
 MLP = SearchSpace(RunConfig("mlp", max_epochs=20), hidden=(8, 16))
 GCN = SearchSpace(RunConfig("gcn", max_epochs=20))
+SAGE = SearchSpace(RunConfig("sage", max_epochs=20))
 DEEP = architectures(RunConfig("deep-pgnn", max_epochs=20), hidden=(8,), layers=(1, 2))
 
 
@@ -234,7 +236,7 @@ def test_several_spaces_share_the_budget_and_each_reaches_the_end(monkeypatch: p
     found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=3600)
     first = [trial.config for trial in found.trials if trial.rung == 0]
     counts = [sum(config.model == model for config in first) for model in ("mlp", "gcn", "deep-pgnn")]
-    assert counts == [5, 4, 6]  # an MLP costs less than a GCN; each form of a deep network has a few at least
+    assert counts == [7, 6, 8]  # an MLP costs less than a GCN; each form of a deep network has a few at least
     last = max(trial.rung for trial in found.trials)
     finalists = [trial.config for trial in found.trials if trial.rung == last]
     assert {config.model for config in finalists} == {"mlp", "gcn", "deep-pgnn"}
@@ -243,6 +245,30 @@ def test_several_spaces_share_the_budget_and_each_reaches_the_end(monkeypatch: p
         False,
     }
     assert all(sum(replace(c, seed=0) == replace(d, seed=0) for d in finalists) == 3 for c in finalists)
+
+
+def test_a_model_without_edges_comes_in_addition() -> None:
+    """The others are drawn as if it were not there, and the usual budget is theirs."""
+    with_mlp, without = (
+        draw_from(spaces, 12, 0, DATA.graph, DATA.x) for spaces in ([GCN, MLP, *DEEP], [GCN, *DEEP])
+    )
+    assert [config for config in with_mlp if config.uses_edges] == list(without)
+    assert count_models([GCN, MLP, *DEEP]) == count_models([GCN, *DEEP]) == 2
+    assert count_models([MLP]) == 1
+
+
+def test_who_may_stand_in_for_the_winner(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With edges or without them, as the winner."""
+    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: True)
+    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: set())
+    for first in ("mlp", "gcn"):
+        monkeypatch.setattr(
+            "plap.training.ranking.ranked",
+            lambda configs, *_, first=first: sorted(configs, key=lambda config: config.model != first),
+        )
+        found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[MLP, GCN], budget=3600)
+        assert found.best.model == first
+        assert found.runner_up is None or found.runner_up.model == first
 
 
 def test_the_best_of_all_spaces_wins() -> None:
@@ -334,27 +360,33 @@ def test_places_of_a_space_that_is_out_go_to_the_next_best() -> None:
         assert survivors(configs, set(), numbers, 1, spaces, 10_000, least) == configs[:count]
 
 
-def test_what_is_nearest_to_the_best_is_tried_where_a_space_is_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    def outcome_of(out: set[int]) -> TuneResult:
-        monkeypatch.setattr("plap.training.ranking.behind", lambda *_: out)
-        return tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[MLP, GCN], budget=2400)
-
-    usual, refined = outcome_of(set()), outcome_of({0})
-    before, after = ([t for t in found.trials if t.rung == 0] for found in (usual, refined))
+@pytest.mark.parametrize("other", [SAGE, MLP], ids=["with edges", "without"])
+def test_what_is_nearest_to_the_best_is_tried_where_a_space_is_out(
+    other: SearchSpace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the place of a space with edges; one without them leaves no place."""
+    spaces = [GCN, other]
+    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: set())
+    usual = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=2400)
+    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: {1})
+    monkeypatch.setattr(
+        "plap.training.ranking.ranked",
+        lambda *given: sorted(ranked(*given), key=lambda config: config.model != "gcn"),
+    )
+    refined = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=2400)
+    before, after = ([trial for trial in found.trials if trial.rung == 0] for found in (usual, refined))
     assert outcome(usual)[: len(before)] == outcome(refined)[: len(before)]
-    leader = max(before, key=lambda trial: trial.val_score).config
-    monkeypatch.undo()
     near = [trial.config for trial in after[len(before) :]]
-    assert near
-    space = MLP if leader.model == "mlp" else GCN
-    names = space.grids[0]
+    assert bool(near) is other.base.uses_edges
+    runs = [run(t.config, t.val_score, [t.val_loss]) for t in before if t.config.model == "gcn"]
+    leader = max(runs, key=lambda result: result.val_score)
     for config in near:
-        assert sum(config.value(name) != leader.value(name) for name in names) == 1
+        assert config.model == "gcn"
         assert config not in [trial.config for trial in before]
-    later = [trial.config.model for trial in refined.trials if trial.rung > 0]
-    assert later
-    assert "mlp" not in later
-    assert len({replace(t.config, seed=0) for t in refined.trials if t.rung == after[0].rung + 1}) >= 2
+        names = GCN.grids[0]
+        assert sum(config.value(name) != leader.config.value(name) for name in names) == 1
+    later = {trial.config.model for trial in refined.trials if trial.rung > 0}
+    assert later == {"gcn"}
 
 
 def test_every_model_adds_to_the_usual_budget_of_a_small_graph() -> None:
@@ -380,8 +412,6 @@ def scored(model: str, *scores: float) -> list[RunResult]:
         (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.7), 100, True),  # two standard errors are 0.08
         (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.67), 100, False),
         (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.7), 10_000, False),
-        (scored("mlp", 0.8, 0.8), scored("pgnn", 0.8, 0.8), 100, False),
-        (scored("pgnn", 0.8, 0.8), scored("mlp", 0.8, 0.78), 100, True),
         (scored("mlp", 0.8, 0.8), scored("mlp", 0.8, 0.78), 100, True),
         (scored("gcn", 1.0, 1.0), scored("pgnn", 1.0, 1.0), 100, True),
         (scored("gcn", 1.0, 1.0), scored("pgnn", 1.0, 0.99), 100, False),

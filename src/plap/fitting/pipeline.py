@@ -32,6 +32,10 @@ from plap.training.pieces import Ranks, join_ranks
 
 _SHARE_OF_EACH = 0.75
 """Of the time that is left, what the model takes, and then each rival that is trained."""
+_WITHOUT_EDGES = (
+    "No model that uses the edges was better on the validation nodes than {}, which ignores them, so it was "
+    "chosen; --models pgnn searches pGNN alone."
+)
 
 
 def fit(
@@ -170,9 +174,14 @@ class _Comparing:
     def run(self, train: Train, remarks: tuple[str, ...]) -> FitResult:
         methods = [self._trained(MODEL, train)]
         interrupted = methods[0].interrupted
+        chosen = methods[0].fitted.config if methods[0].fitted else None
+        if chosen is not None and not chosen.uses_edges:
+            remarks += (_WITHOUT_EDGES.format(methods[0].name),)
         for name in self.settings.rivals:
             if interrupted:
                 break
+            if chosen is not None and name == chosen.model:
+                continue  # it is the model itself
             rival = RIVALS.get(name)
             if rival is not None:
                 reason = rival.refuses(self.data, self.task) if self.alone else ""

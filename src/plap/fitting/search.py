@@ -27,7 +27,7 @@ from plap.training import (
 )
 from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
-from plap.training.space import with_measurements
+from plap.training.space import count_models, with_measurements
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.tuning import usual_budget
 
@@ -118,10 +118,9 @@ def fit_model(
     else:
         spaces = _spaces(config, settings, graph, y, split)
         usual = settings.budget == "auto" and settings.time_limit == "auto"
-        models = len({space.base.model for space in spaces})
         found = tune(
             graph, x, y, split, space=spaces, seed=config.seed,
-            budget=usual_budget(graph, x, models) if usual else settings.budget,
+            budget=usual_budget(graph, x, count_models(spaces)) if usual else settings.budget,
             num_classes=num_classes, task=task, device=settings.device, memory_budget=memory,
             progress=_part(progress, 0.0, _SEARCH), time_limit=deadline,
         )  # fmt: skip

@@ -48,8 +48,9 @@ class FitSettings:
     search: bool = True
     models: tuple[str, ...] | Literal["auto"] = "auto"
     """What the search may choose from: :data:`MODEL`, and further names of
-    :mod:`plap.models`, such as deep-pgnn. ``fixed`` is for :data:`MODEL` alone. "auto": also deep-pgnn where
-    linked training nodes tend to differ in class, unless something is fixed or the graph is large."""
+    :mod:`plap.models`, such as deep-pgnn. ``fixed`` is for :data:`MODEL` alone. "auto": where linked training
+    nodes tend to differ in class also mlp, and deep-pgnn unless the graph is large; nothing else if something
+    is fixed."""
     budget: int | Literal["auto"] = "auto"
     """Epochs that the search may spend, over all runs."""
     seeds: int | None = None

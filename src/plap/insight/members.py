@@ -99,7 +99,7 @@ def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
     kind = model_of(module)
     if kind is None or kind.edge_weights is None:
         raise InputError(
-            f"edge weights are learned by {models_with('edge_weights')}, not by {type(module).__name__}"
+            f"edge weights are defined for {models_with('edge_weights')}, not for {type(module).__name__}"
         )
     with evaluating(module):
         return kind.edge_weights(module, x, graph)

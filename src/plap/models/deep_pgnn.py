@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.functional import layer_norm
 
-from plap.data.measures import homophily
+from plap.data.measures import linked_nodes_differ
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
 from plap.models.kind import Grid, ModelKind, PairStates
@@ -97,26 +97,12 @@ BLOCKS: Grid = {
 """Residual blocks that see a node beside its neighbours, with normalised outputs, for deeper networks."""
 
 
-_UNLIKE = 0.4
-"""Adjusted homophily below which a search is worth it; all of the paper's homophilic graphs have more."""
-_MOST_ENTRIES, _FEWEST_ENTRIES = 1_200_000, 100
-"""Of the graph, and between training nodes, for :func:`linked_nodes_differ`."""
+_MOST_ENTRIES = 1_200_000
+"""Of a graph on which a fit that chooses models itself searches this one too."""
 
 
-def linked_nodes_differ(graph: Graph, y: Tensor, train: Tensor) -> bool:
-    """Whether classes of linked training nodes agree so rarely that deeper networks may pay.
-
-    By adjusted homophily, which is 0 where edges know nothing of classes, and 1 where they join equals only.
-    False for a large graph, for other tasks, and where too few edges join training nodes.
-    """
-    if y.ndim != 1 or y.is_floating_point() or graph.num_entries > _MOST_ENTRIES:
-        return False
-    known = torch.where(train & (y >= 0), y, -1)
-    ends = known[graph.edge_index]
-    ends = ends[:, (ends >= 0).all(0)]
-    if ends.shape[1] < _FEWEST_ENTRIES or ends[0].unique().shape[0] < 2:
-        return False
-    return homophily(graph, known, measure="adjusted") < _UNLIKE
+def _suits(graph: Graph, y: Tensor, train: Tensor) -> bool:
+    return graph.num_entries <= _MOST_ENTRIES and linked_nodes_differ(graph, y, train)
 
 
 def _build(c: DeepPGNNParameters, in_channels: int, out_channels: int) -> DeepPGNN:
@@ -303,7 +289,7 @@ DEEP_PGNN_MODEL = ModelKind(
     small=SMALL,
     search=SEARCH,
     variants=(PLAIN, BLOCKS),
-    suits=linked_nodes_differ,
+    suits=_suits,
     even_over="p",
     sparse_features=True,
     stacked=Family(

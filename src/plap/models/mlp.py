@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
+from torch.nn.functional import relu
 
-from plap.models.kind import Grid, ModelKind
+from plap.data.measures import linked_nodes_differ
+from plap.graph import Graph
+from plap.models.kind import Grid, ModelKind, PairStates
 from plap.models.parameters import Parameters, integer, share
 from plap.models.stacked import (
     Family,
@@ -20,6 +24,7 @@ from plap.models.stacked import (
     two_layers,
 )
 from plap.nn.baselines import MLP
+from plap.nn.linear import Features
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,21 @@ def _head(
     return linear(state, "lin2", pick(activated(settings, embedding, epoch), rows))
 
 
+def _edge_weights(module: MLP, x: Features, graph: Graph) -> Tensor:
+    return torch.zeros_like(graph.weight)
+
+
+def _embeddings(module: MLP, x: Features, graph: Graph) -> Tensor:
+    """The hidden units."""
+    return relu(module.lin1(x))
+
+
+def _pair_states(module: MLP, x: Features, graph: Graph) -> PairStates:
+    """There is one state, and edges have no part in it."""
+    hidden = _embeddings(module, x, graph)
+    return PairStates([hidden], module.lin2(hidden).softmax(1))
+
+
 MLP_MODEL = ModelKind(
     "mlp",
     MLPParameters,
@@ -59,6 +79,7 @@ MLP_MODEL = ModelKind(
     grid=PAPER,
     small={"lr": (0.01,)},
     search=PAPER_AND_HIGH_RATE,
+    suits=linked_nodes_differ,
     dropout_fields=("dropout",),
     stacked=Family(
         first_linear("lin1"),
@@ -69,5 +90,8 @@ MLP_MODEL = ModelKind(
     ),
     hops=lambda c: 0,
     module=MLP,
+    edge_weights=_edge_weights,
+    embeddings=_embeddings,
+    pair_states=_pair_states,
     exportable=True,
 )

@@ -107,8 +107,8 @@ def models_with(hook: str) -> str:
 
     Examples
     --------
-    >>> models_with("edge_weights")
-    'pGNN, GAT and deep pGNN'
+    >>> models_with("leaves_edges_out")
+    'pGNN'
     """
     titles = [kind.title_or_name for kind in _KINDS.values() if getattr(kind, hook)]
     return " and ".join([", ".join(titles[:-1]), titles[-1]] if len(titles) > 1 else titles)
@@ -131,7 +131,7 @@ def suitable_models(graph: Graph, y: Tensor, train: Tensor) -> list[str]:
     >>> for phi in (-1, 1):  # linked nodes differ; linked nodes agree
     ...     data = plap.data.csbm(phi=phi, n=500, f=10, seed=1)
     ...     print(suitable_models(data.graph, data.y, plap.data.split(data).train))
-    ['deep-pgnn']
+    ['mlp', 'deep-pgnn']
     []
     """
     return [name for name, kind in _KINDS.items() if kind.suits is not None and kind.suits(graph, y, train)]

@@ -53,10 +53,9 @@ def ranked(
 def as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
     """Whether mean scores differ by at most two standard errors of a share of so many nodes.
 
-    Scores that are no shares count by their distance from a perfect one. A model that uses edges is not as
-    good as one that does without them.
+    Scores that are no shares count by their distance from a perfect one.
     """
-    if not best or not other or other[0].config.uses_edges > best[0].config.uses_edges:
+    if not best or not other:
         return False
     score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
     return score - second <= 2 * _standard_error(score, val_nodes, task)

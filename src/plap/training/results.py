@@ -95,8 +95,8 @@ class TuneResult:
     interrupted: bool = False
     runner_up: RunConfig | None = None
     """The second best, if validation cannot tell it from the winner: their scores differ by at most two
-    standard errors, about. None if it needs edges and the winner does not, or if its time was over. Of a
-    penalty the second best penalty, of anything else the second best without: a model that trusts long edges
+    standard errors, about. None if its time was over. It is of the winner's sort: it uses edges if the winner
+    does, and it is a penalty other than the power if the winner is, because a model that trusts long edges
     does not stand in for one that leaves them out."""
     finalists: tuple[RunResult, ...] = ()
     """Runs of these two in the last rung: members of an ensemble that need not be trained again."""

@@ -196,13 +196,24 @@ def with_measurements(configs: list[RunConfig], graph: Graph, x: Features) -> li
     return [config.with_values(**vars(parameters)) for config, parameters in zip(configs, found, strict=True)]
 
 
+def sharing(spaces: Sequence[SearchSpace]) -> list[SearchSpace]:
+    """Those that share the budget of a search: one without edges comes in addition, and costs little."""
+    return [space for space in spaces if space.base.uses_edges] or list(spaces)
+
+
+def count_models(spaces: Sequence[SearchSpace]) -> int:
+    """How many models share the budget of a search."""
+    return len({space.base.model for space in sharing(spaces)})
+
+
 def draw_from(
     spaces: Sequence[SearchSpace], count: int, seed: int, graph: Graph, x: Features, *, hurried: bool = False
 ) -> dict[RunConfig, int]:
     """Different configurations and the number of the space that each is from.
 
-    All models may spend the same, a large one counting as many small ones; the spaces of a model share its
-    part, and each gets a few at least; what a space draws in addition is not counted. In a hurry the first is
+    All models may spend the same, a large one counting as many small ones, and one that does without edges
+    that much in addition; the spaces of a model share its part, and each gets a few at least; what a space
+    draws in addition is not counted. In a hurry the first is
     the model's own default, and none learns too slowly for it.
     """
     found: dict[RunConfig, int] = {}
@@ -214,10 +225,10 @@ def draw_from(
             configs = [config for config in configs if config.lr >= _HURRIED_LR] or configs
             configs = [space.base, *configs][:count]
         configs = with_measurements([config.with_values(seed=seed) for config in configs], graph, x)
-        share, spent = count / len({*models}) / models.count(space.base.model), 0.0
+        share, spent = count / count_models(spaces) / models.count(space.base.model), 0.0
         for config in configs:
             mine = sum(owner == number for owner in found.values())
-            if spent >= share and mine >= min(_FEWEST, count // len(spaces)):
+            if spent >= share and mine >= min(_FEWEST, count // len(sharing(spaces))):
                 break
             if config not in found:
                 found[config] = number

@@ -20,7 +20,7 @@ from plap.training import ranking
 from plap.training.config import RunConfig
 from plap.training.loop import ProgressCallback
 from plap.training.results import Progress, RunResult, Trial, TuneResult
-from plap.training.space import SearchSpace, draw_from, near_to
+from plap.training.space import SearchSpace, count_models, draw_from, near_to, sharing
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.workers import pays, processes_for, train_side_by_side
 
@@ -85,8 +85,8 @@ def tune(
     powers and change nothing unless one of them wins. Several models share the budget, a large one counting
     as many small ones; the spaces of one model share its part. The best of each space goes on to the end,
     unless it is clearly worse than the best of all: then configurations that differ from the best in a single
-    value are tried as well, and the best of these go on instead. Only labels of training and validation nodes
-    are read.
+    value are tried as well, and the best of these go on instead. A model without edges is tried in addition
+    to the others. Only labels of training and validation nodes are read.
 
     Parameters
     ----------
@@ -129,8 +129,7 @@ def tune(
     if not spaces:
         raise InputError("space must be a SearchSpace or a list of at least one")
     deadline = Deadline.of(time_limit)
-    models = len({space.base.model for space in spaces})
-    epochs = usual_budget(graph, x, models) if budget == "auto" else budget
+    epochs = usual_budget(graph, x, count_models(spaces)) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
@@ -154,7 +153,7 @@ def tune(
         if best_run.interrupted:
             return TuneResult(first, (_trial(best_run, 0),), best_run, interrupted=True)
     available = sum(len(space.configs()) for space in spaces)
-    rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(spaces))
+    rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(sharing(spaces)))
     drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
     stages = _Stages(train, deadline, progress, len(rungs) + (len(spaces) > 1), best_run)
     return _Halving(graph, x, spaces, drawn, task, int(split.val.sum())).run(rungs, stages)
@@ -186,7 +185,8 @@ class _Halving:
             following = rungs[number + 1 :]
             results = stages.run(self._alive, rung, number)
             behind = self._behind(results, rung.seeds) if following else set()
-            if behind and number == 0 and not stages.interrupted:
+            freed = any(self._spaces[k].base.uses_edges for k in behind)
+            if freed and number == 0 and not stages.interrupted:
                 leader = self._ranked(results, rung.seeds)[0]
                 near = near_to(leader, self._spaces, self._space_of, self._graph, self._x)
                 self._take_in(near)
@@ -222,8 +222,13 @@ class _Halving:
             following[0].configs,
             self._spaces,
             self._graph.num_nodes,
-            least=len(self._spaces) if len(following) > 1 else 2,
+            least=len(sharing(self._spaces)) if len(following) > 1 else 2,
         )
+
+    def _may_join(self, best: RunConfig, other: RunConfig) -> bool:
+        """Whether both use edges or neither does, and both leave long ones out or neither."""
+        added = self._added
+        return (other in added) == (best in added) and other.uses_edges == best.uses_edges
 
     def _result(self, results: Sequence[RunResult], seeds: int, stages: _Stages) -> TuneResult:
         """The first of those that are left, and the second if it is as good."""
@@ -233,8 +238,8 @@ class _Halving:
             each = (config.with_values(seed=config.seed + k) for k in range(seeds))
             return [last[run] for run in each if run in last]
 
-        best, added = self._alive[0], self._added
-        second = next((other for other in self._alive[1:] if (other in added) == (best in added)), None)
+        best = self._alive[0]
+        second = next((other for other in self._alive[1:] if self._may_join(best, other)), None)
         if second and (
             any(run.out_of_time for run in runs_of(second))
             or not ranking.as_good(runs_of(best), runs_of(second), self._val_nodes, self._task)
