@@ -86,7 +86,9 @@ def test_a_deep_network_is_saved_shown_and_loaded(tmp_path: Path, monkeypatch: p
     result = plap.fit(DATA, models=("pgnn", "deep-pgnn"), **SMALL)
     assert result.methods[0].name == "deep pGNN"
     folder = result.save(tmp_path / "out")
-    assert "deep pGNN" in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert "deep pGNN" in page
+    assert "plap attack" in page
     again = predict_nodes(load_model(folder), DATA)
     torch.testing.assert_close(torch.from_numpy(again.probabilities), result.methods[0].probabilities)
 
@@ -102,7 +104,9 @@ def test_an_mlp_is_chosen_where_no_model_with_edges_is_better(tmp_path: Path) ->
     assert [method.name for method in result.methods] == ["MLP"]  # which is not its own rival
     assert any("than MLP, which ignores them" in note for note in result.notes)
     folder = result.save(tmp_path / "out")
-    assert "which ignores them" in (folder / "report.html").read_text()
+    page = (folder / "report.html").read_text()
+    assert "which ignores them" in page
+    assert "plap attack" not in page
     model = load_model(folder)
     again = predict_nodes(model, data)
     torch.testing.assert_close(torch.from_numpy(again.probabilities), result.methods[0].probabilities)

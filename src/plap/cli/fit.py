@@ -104,8 +104,8 @@ def fit(
     models: Annotated[
         str,
         typer.Option(
-            help="Models that the search may choose from, separated by commas; auto is pgnn, and deep-pgnn "
-            "as well where linked nodes tend to differ."
+            help="Models that the search may choose from, separated by commas; auto is pgnn, and mlp and "
+            "deep-pgnn as well where linked nodes tend to differ."
         ),
     ] = "auto",
     budget: Annotated[

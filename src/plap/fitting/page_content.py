@@ -76,6 +76,7 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
         judged_edges=MOST_JUDGED if data.graph.num_edges > MOST_JUDGED else None,
         columns=_columns(comparison),
         relations=_relations(comparison),
+        uses_edges=fitted.config.uses_edges,
         neighbours=_neighbours(comparison) if single else None,
         chosen=_hyperparameters(fitted.config),
         runner_up={} if fitted.runner_up is None else _hyperparameters(fitted.runner_up),

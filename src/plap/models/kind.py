@@ -96,7 +96,7 @@ class ModelKind(Generic[P]):
     edge_weights: Callable[[Any, Features, Graph], Tensor] | None = None
     """(module, x, graph) → how much each stored entry counts, [entries] or [entries, heads]."""
     embeddings: Callable[[Any, Features, Graph], Tensor] | None = None
-    """(module, x, graph) → what the last linear map sees of each node, [N, hidden]."""
+    """(module, x, graph) → what the last linear map sees of each node, [N, units]."""
     leaves_edges_out: Callable[[Any], bool] | None = None
     """(module) → whether its edge weights are 0 where it does not believe an edge."""
     pair_states: Callable[[Any, Features, Graph], PairStates] | None = None

@@ -196,6 +196,8 @@ class FitReport:
     columns: Sequence[ColumnRow] = ()
     neighbours: NeighbourFacts | None = None
     relations: Sequence[RelationRow] = ()
+    uses_edges: bool = True
+    """Whether the model looks at edges."""
     judged_edges: int | None = None
     """How many edges were drawn and judged; None: all were."""
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)

@@ -221,7 +221,7 @@ def _labels(report: FitReport) -> str:
 
 def _commands(report: FitReport) -> list[str]:
     said = ["“plap predict OUT GRAPH” predicts for other tables with the same columns."]
-    if report.per_class:
+    if report.per_class and report.uses_edges:
         said.append(
             "“plap attack OUT” measures how far the accuracy falls if an adversary changes some of the edges."
         )
