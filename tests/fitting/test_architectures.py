@@ -56,7 +56,7 @@ def test_a_rival_is_searched_in_all_of_its_forms_and_needs_no_hidden_units() -> 
     spaces = _spaces(
         FitSettings().config("deep-pgnn"), FitSettings(), DATA.graph, DATA.y, plap.data.split(DATA)
     )
-    assert [space.grids[0].get("residual") for space in spaces] == [None, (True,)]
+    assert [space.grids[0].get("residual") for space in spaces] == [None, None, (True,)]
 
 
 def test_labels_that_a_search_must_not_see_do_not_choose_its_models() -> None:

@@ -236,7 +236,7 @@ def test_several_spaces_share_the_budget_and_each_reaches_the_end(monkeypatch: p
     found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=3600)
     first = [trial.config for trial in found.trials if trial.rung == 0]
     counts = [sum(config.model == model for config in first) for model in ("mlp", "gcn", "deep-pgnn")]
-    assert counts == [7, 6, 8]  # an MLP costs less than a GCN; each form of a deep network has a few at least
+    assert counts == [7, 6, 9]  # an MLP costs less than a GCN; each form of a deep network has a few at least
     last = max(trial.rung for trial in found.trials)
     finalists = [trial.config for trial in found.trials if trial.rung == last]
     assert {config.model for config in finalists} == {"mlp", "gcn", "deep-pgnn"}

@@ -78,7 +78,7 @@ SEARCH: Grid = {
     "mlp_layers": (1,),
     "output": ("linear",),
 }
-"""What both of the following have in common."""
+"""What the following have in common."""
 PLAIN: Grid = {
     "layers": (1, 2, 3),
     "norm": ("none",),
@@ -86,6 +86,14 @@ PLAIN: Grid = {
     "weight_decay": (0.0, 5e-4),
 }
 """A few layers without normalisation."""
+BESIDE: Grid = {
+    "layers": (1, 2),
+    "norm": ("none",),
+    "concat": (True,),
+    "mu": (0.01, 0.1, 1.0),
+    "weight_decay": (5e-4, 5e-3),
+}
+"""The same that see a node beside its neighbours, for graphs on which the two tell different things."""
 BLOCKS: Grid = {
     "layers": (2, 3, 6, 9),
     "norm": ("batch", "layer"),
@@ -288,7 +296,7 @@ DEEP_PGNN_MODEL = ModelKind(
     grid=GRID,
     small=SMALL,
     search=SEARCH,
-    variants=(PLAIN, BLOCKS),
+    variants=(PLAIN, BESIDE, BLOCKS),
     suits=_suits,
     even_over="p",
     sparse_features=True,

@@ -156,7 +156,7 @@ def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]
     Examples
     --------
     >>> [space.grids[0]["layers"] for space in architectures(RunConfig("deep-pgnn"), layers=(2,))]
-    [(2,), (2,)]
+    [(2,), (2,), (2,)]
     >>> len(architectures(RunConfig("mlp")))
     1
     """
