@@ -32,15 +32,15 @@ PLAIN: Values = DEEP | {"norm": "none"}
 KINDS: dict[str, Values] = {
     "MLP": {"model": "mlp", "hidden": 64},
     "GCN": {"model": "gcn", "hidden": 64},
+    "SAGE": {"model": "sage", "hidden": 64},
     **{
         f"pGNN, p = {p}, μ = {mu}": {"model": "pgnn", "p": p, "mu": mu}
         for p in (1.5, 2.0)
         for mu in (0.01, 1.0)
     },
     **{
-        f"{n} plain" + ", residual" * r: PLAIN | {"layers": n, "residual": r}
-        for n in (1, 2)
-        for r in (False, True)
+        f"{n} plain{', beside' * c}{', residual' * r}": PLAIN | {"layers": n, "concat": c, "residual": r}
+        for n, c, r in itertools.product((1, 2), (False, True), (False, True))
     },
     **{
         f"3 blocks, {norm}{', in front' * front}{', residual' * r}": BLOCK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -16,6 +17,8 @@ from plap.fitting.artifacts import SavedModel, load_model
 from plap.fitting.estimator import PGNNClassifier
 from plap.fitting.prediction import member_configs, predict_nodes
 from plap.reporting.terminal import show_fit
+from plap.training import RunConfig
+from plap.training.ranking import ranked
 
 DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)
 MODELS = ("pgnn", "deep-pgnn")
@@ -23,9 +26,16 @@ MODELS = ("pgnn", "deep-pgnn")
 
 @pytest.fixture(scope="module")
 def result() -> FitResult:
-    """The last rung has one configuration of each model, and whichever is second is as good as the first."""
+    """The best of each model come first, and whichever is second is as good as the first."""
+
+    def best_of_each_first(*given: Any) -> list[RunConfig]:
+        order = ranked(*given)
+        best = {config.model: config for config in reversed(order)}
+        return [*best.values(), *(config for config in order if config not in best.values())]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("plap.training.ranking.as_good", lambda *_: True)
+        patch.setattr("plap.training.ranking.ranked", best_of_each_first)
         found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=())
     assert found.fitted.runner_up is not None
     return found

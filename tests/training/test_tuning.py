@@ -27,7 +27,7 @@ from plap.training import (
 )
 from plap.training.loop import epoch_cost
 from plap.training.ranking import as_good, behind, ranked, survivors
-from plap.training.space import count_models, draw_from
+from plap.training.space import count_models, draw_from, near_to
 from plap.training.tuning import usual_budget
 from plap.training.workers import train_side_by_side
 
@@ -352,6 +352,25 @@ def test_errors_of_numbers_are_compared_as_such() -> None:
         assert behind(configs, runs, 1, dict(zip(configs, (0, 1), strict=True)), 100, task) == expected
 
 
+def test_of_a_model_without_edges_the_best_goes_on_beside_the_others() -> None:
+    powers = [RunConfig(p=p) for p in (1.0, 1.5, 2.0)]
+    mlps = [RunConfig("mlp", lr=lr) for lr in (0.1, 0.2)]
+    numbers = {**dict.fromkeys(powers, 0), **dict.fromkeys(mlps, 1)}
+    for nodes in (100, 100_000):
+        kept = survivors([*mlps, *powers], set(), numbers, 2, [SearchSpace(), MLP], nodes, least=2)
+        assert kept == [mlps[0], *powers[:2]]
+
+
+def test_what_is_near_to_a_penalty_has_its_unit() -> None:
+    """A candidate's unit is measured, so it is not by its unit that a neighbour differs."""
+    space = SearchSpace()
+    drawn = draw_from([space], 24, 0, DATA.graph, DATA.x)
+    leader = next(config for config in drawn if config.value("penalty") == "mcp")
+    near = near_to(leader, [space], {leader: 0}, DATA.graph, DATA.x)
+    assert near
+    assert {config.value("unit") for config in near} == {leader.value("unit")} != {1.0}
+
+
 def test_places_of_a_space_that_is_out_go_to_the_next_best() -> None:
     configs = [RunConfig("deep-pgnn", hidden=64, lr=lr) for lr in (0.1, 0.2, 0.3)]
     numbers = dict.fromkeys(configs, 1)
@@ -433,13 +452,13 @@ def test_the_scale_of_an_error_is_that_of_the_error() -> None:
     assert not as_good(scored("gcn", 0.9), scored("pgnn", 0.87), 100, explained)
 
 
-@pytest.mark.parametrize("as_good", [True, False])
-def test_the_second_best_is_handed_on_if_it_isas_good(as_good: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: as_good)
+@pytest.mark.parametrize("equal", [True, False])
+def test_the_second_best_is_handed_on_if_it_is_as_good(equal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: equal)
     found = search(budget=400)
     seeds = [run.config.seed for run in found.finalists]
-    assert seeds == ([0, 1, 2, 0, 1, 2] if as_good else [0, 1, 2])
-    assert (found.runner_up is not None) is as_good
+    assert seeds == ([0, 1, 2, 0, 1, 2] if equal else [0, 1, 2])
+    assert (found.runner_up is not None) is equal
     chosen = [found.best] if found.runner_up is None else [found.best, found.runner_up]
     assert list(dict.fromkeys(run.config.with_values(seed=0) for run in found.finalists)) == chosen
 

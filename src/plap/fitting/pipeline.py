@@ -33,8 +33,8 @@ from plap.training.pieces import Ranks, join_ranks
 _SHARE_OF_EACH = 0.75
 """Of the time that is left, what the model takes, and then each rival that is trained."""
 _WITHOUT_EDGES = (
-    "No model that uses the edges was better on the validation nodes than {}, which ignores them, so it was "
-    "chosen; --models pgnn searches pGNN alone."
+    "No model that uses the edges was clearly better on the validation nodes than {}, which ignores them, so "
+    "it was chosen; --models pgnn searches pGNN alone."
 )
 
 
@@ -175,7 +175,7 @@ class _Comparing:
         methods = [self._trained(MODEL, train)]
         interrupted = methods[0].interrupted
         chosen = methods[0].fitted.config if methods[0].fitted else None
-        if chosen is not None and not chosen.uses_edges:
+        if chosen is not None and not chosen.uses_edges and not interrupted:
             remarks += (_WITHOUT_EDGES.format(methods[0].name),)
         for name in self.settings.rivals:
             if interrupted:

@@ -111,11 +111,11 @@ def what_was_learned(
     judged: Tensor | None = None,
     seed: int = 0,
 ) -> Learned:
-    """Ask an ensemble of pGNNs about every edge and every node of a graph.
+    """Ask an ensemble about every edge and every node of a graph.
 
     Parameters
     ----------
-    members : sequence of PGNN
+    members : sequence of modules of models with edge weights and states of pairs, such as PGNN
     data : GraphData
         It may differ from the training graph; its labels are not used.
     classes : sequence of str

@@ -44,6 +44,14 @@ PAPER_AND_HIGH_RATE: Grid = {**PAPER, "lr": (*PAPER["lr"], 0.05)}
 """The paper's grid, extended by pGNN's highest learning rate: in a comparison both get the same ones."""
 
 
+_MOST_ENTRIES = 20_000_000
+"""Of a graph on which a fit that chooses models itself searches this one too."""
+
+
+def _suits(graph: Graph, y: Tensor, train: Tensor) -> bool:
+    return graph.num_entries <= _MOST_ENTRIES and linked_nodes_differ(graph, y, train)
+
+
 def _head(
     state: State,
     inputs: StackedInputs,
@@ -79,7 +87,7 @@ MLP_MODEL = ModelKind(
     grid=PAPER,
     small={"lr": (0.01,)},
     search=PAPER_AND_HIGH_RATE,
-    suits=linked_nodes_differ,
+    suits=_suits,
     dropout_fields=("dropout",),
     stacked=Family(
         first_linear("lin1"),

@@ -82,9 +82,8 @@ def behind(
     top = max(best.values())
     if not math.isfinite(top):
         return set()
-    known = (
-        (top * val_nodes + 2) / (val_nodes + 4) if task.metric.share else top
-    )  # a perfect score is luck too
+    # by Agresti and Coull: a perfect score has an error too
+    known = (top * val_nodes + 2) / (val_nodes + 4) if task.metric.share else top
     margin = max(
         _STANDARD_ERRORS * _standard_error(known, val_nodes, task),
         (_MORE_ERRORS - 1) * (_perfect(task) - top),
@@ -122,22 +121,24 @@ def survivors(
     """The first of these, as many as cost what ``places`` runs of the first space's base do.
 
     The best of every space is among them whatever it costs, and so are as many as ``least``. What was drawn
-    in addition, ``added``, takes no places away: those who would have them without it are there too.
+    in addition takes no places away: of a model without edges only the best goes on beside the others, and
+    who would have a place without those in ``added`` is there too.
     """
 
     def first(candidates: Sequence[RunConfig]) -> set[RunConfig]:
         if len(spaces) == 1:
             return {*candidates[:places]}
-        chosen = {*{space_of[config]: config for config in reversed(candidates)}.values()}
+        best = {*{space_of[config]: config for config in reversed(candidates)}.values()}
+        counted = [config for config in candidates if config.uses_edges] or candidates
+        chosen = [config for config in counted if config in best]
         left = places * epoch_cost(spaces[0].base, nodes) - sum(epoch_cost(c, nodes) for c in chosen)
-        for config in candidates:
+        for config in counted:
             cost = epoch_cost(config, nodes)
-            if config not in chosen and cost <= left:
-                chosen.add(config)
+            if config not in best and cost <= left:
+                chosen.append(config)
                 left -= cost
-        return chosen | {
-            *[config for config in candidates if config not in chosen][: max(0, least - len(chosen))]
-        }
+        more = [config for config in counted if config not in chosen]
+        return {*best, *chosen, *more[: max(0, least - len(chosen))]}
 
     kept = first(ranked) | first([config for config in ranked if config not in added])
     return [config for config in ranked if config in kept]

@@ -92,7 +92,12 @@ class SearchSpace:
         >>> [(near.lr, near.value("dropout")) for near in space.neighbours(space.configs()[0])]
         [(0.01, 0.5), (0.05, 0.0)]
         """
-        names = dict.fromkeys(name for grid in self.grids for name in grid)
+        tried = {
+            name: {v for grid in self.grids for v in grid.get(name, ())}
+            for grid in self.grids
+            for name in grid
+        }
+        names = [name for name, values in tried.items() if len(values) > 1]  # not a unit, which is measured
         near = [
             other
             for other in self.configs()
@@ -246,12 +251,16 @@ def near_to(
 ) -> dict[RunConfig, int]:
     """Neighbours of a candidate in its space that were not ``tried`` yet, with the number of that space.
 
-    As many as cost what all that were tried did, and a few whatever they cost.
+    As many as cost what was tried, without what was tried in addition, and a few whatever they cost.
     """
     number = tried[leader]
     near = [config.with_values(seed=leader.seed) for config in spaces[number].neighbours(leader)]
     near = [config for config in with_measurements(near, graph, x) if config not in tried] if near else []
-    left = sum(epoch_cost(config, graph.num_nodes) for config in tried)
+    left = sum(
+        epoch_cost(config, graph.num_nodes)
+        for config, k in tried.items()
+        if config.uses_edges and not spaces[k].in_addition(config)
+    )
     spent = itertools.accumulate(epoch_cost(config, graph.num_nodes) for config in near)
     affordable = sum(cost <= left for cost in spent)
     return dict.fromkeys(near[: max(affordable, _FEWEST)], number)

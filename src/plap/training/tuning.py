@@ -82,11 +82,11 @@ def tune(
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
     few of them many candidates score about the same, and the loss tells them apart. The runner-up is returned
     too if validation cannot distinguish it from the winner. Penalties of a pGNN are tried in addition to its
-    powers and change nothing unless one of them wins. Several models share the budget, a large one counting
-    as many small ones; the spaces of one model share its part. The best of each space goes on to the end,
-    unless it is clearly worse than the best of all: then configurations that differ from the best in a single
-    value are tried as well, and the best of these go on instead. A model without edges is tried in addition
-    to the others. Only labels of training and validation nodes are read.
+    powers and, in a search of pGNN alone, change nothing unless one of them wins. Several models share the
+    budget, a large one counting as many small ones; the spaces of one model share its part. The best of each
+    space goes on to the end, unless it is clearly worse than the best of all: then configurations that differ
+    from the best in a single value are tried as well, and the best of these go on instead. A model without
+    edges is tried in addition to the others. Only labels of training and validation nodes are read.
 
     Parameters
     ----------
@@ -101,7 +101,8 @@ def tune(
         Approximate number of epochs to spend over all runs; at least two configurations reach the last
         rung whatever the budget. By default, fewer epochs on larger graphs. An epoch of a larger model than
         the first one counts as several. The penalties of a pGNN are tried in addition: for a ninth of
-        it, and more where they are among the best.
+        it, and more where they are among the best. So are a model without edges, and what is near to the
+        best where a space is clearly worse, for as much as the first rung at most.
     num_classes, task, dtype, device, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
     time_limit : number of seconds, or text such as "10m", optional
@@ -155,7 +156,7 @@ def tune(
     available = sum(len(space.configs()) for space in spaces)
     rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(sharing(spaces)))
     drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
-    stages = _Stages(train, deadline, progress, len(rungs) + (len(spaces) > 1), best_run)
+    stages = _Stages(train, deadline, progress, len(rungs), best_run, may_refine=len(spaces) > 1)
     return _Halving(graph, x, spaces, drawn, task, int(split.val.sum())).run(rungs, stages)
 
 
@@ -185,12 +186,10 @@ class _Halving:
             following = rungs[number + 1 :]
             results = stages.run(self._alive, rung, number)
             behind = self._behind(results, rung.seeds) if following else set()
-            freed = any(self._spaces[k].base.uses_edges for k in behind)
-            if freed and number == 0 and not stages.interrupted:
-                leader = self._ranked(results, rung.seeds)[0]
-                near = near_to(leader, self._spaces, self._space_of, self._graph, self._x)
+            if number == 0 and not stages.interrupted:
+                near = self._near_to_leader(results, rung.seeds, behind)
                 self._take_in(near)
-                results += stages.run(list(near), rung, number) if near else []
+                results += stages.run(list(near), rung, number, near=True) if near else []
             order = self._ranked(results, rung.seeds)
             if following:
                 order = self._survivors(order, behind, following)
@@ -199,6 +198,17 @@ class _Halving:
             if stages.interrupted:
                 return TuneResult(self._alive[0], tuple(stages.trials), stages.best_run, interrupted=True)
         return self._result(results, rungs[-1].seeds, stages)
+
+    def _near_to_leader(
+        self, results: Sequence[RunResult], seeds: int, behind: Set[int]
+    ) -> dict[RunConfig, int]:
+        """What to try where spaces that use edges are behind; one without edges frees next to nothing."""
+        if not any(self._spaces[k].base.uses_edges for k in behind):
+            return {}
+        for leader in self._ranked(results, seeds):
+            if leader.uses_edges and self._space_of[leader] not in behind:
+                return near_to(leader, self._spaces, self._space_of, self._graph, self._x)
+        return {}
 
     def _take_in(self, candidates: dict[RunConfig, int]) -> None:
         self._space_of |= candidates
@@ -251,28 +261,35 @@ class _Halving:
 
 
 class _Stages:
-    """Trains the runs of a search, one stage after another, and keeps what they came to."""
+    """Trains the runs of a search, one stage after another, and keeps what they came to.
+
+    A stage is a rung or, after the first one, what is near to its leader.
+    """
 
     def __init__(
         self,
         train: _Train,
         deadline: Deadline,
         progress: ProgressCallback | None,
-        stages: int,
+        rungs: int,
         best_run: RunResult | None,
+        *,
+        may_refine: bool,
     ) -> None:
         self._train, self._deadline, self._progress = train, deadline, progress
-        self._stages, self._stage = stages, 0
+        self._rungs, self._may_refine = rungs, may_refine
         self._best = [] if best_run is None else [best_run]
         self.trials: list[Trial] = []
         self.interrupted = False
 
-    def run(self, configs: Sequence[RunConfig], rung: _Rung, number: int) -> list[RunResult]:
+    def run(
+        self, configs: Sequence[RunConfig], rung: _Rung, number: int, *, near: bool = False
+    ) -> list[RunResult]:
         """All seeds of the first configuration, then those of the second, and so on."""
         runs = [_shortened(config, rung, k) for config in configs for k in range(rung.seeds)]
-        limit = self._deadline.part(1 / (self._stages - self._stage))
-        results = self._train(runs, limit, _part(self._progress, self._stage, self._stages))
-        self._stage += 1
+        limit = self._deadline.part(1 / (self._rungs - number))
+        stage = number + self._may_refine * (number > 0 or near)
+        results = self._train(runs, limit, _part(self._progress, stage, self._rungs + self._may_refine))
         self._best = [max([*results, *self._best], key=_merit)]
         self.trials += [_trial(r, number) for r in results if r.epochs or not r.out_of_time]
         self.interrupted = any(result.interrupted for result in results)
