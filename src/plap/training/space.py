@@ -248,19 +248,15 @@ def near_to(
     tried: Mapping[RunConfig, int],
     graph: Graph,
     x: Features,
+    allowance: float,
 ) -> dict[RunConfig, int]:
     """Neighbours of a candidate in its space that were not ``tried`` yet, with the number of that space.
 
-    As many as cost what was tried, without what was tried in addition, and a few whatever they cost.
+    As many as cost the allowance, in units of :func:`epoch_cost`, and a few whatever they cost.
     """
     number = tried[leader]
     near = [config.with_values(seed=leader.seed) for config in spaces[number].neighbours(leader)]
     near = [config for config in with_measurements(near, graph, x) if config not in tried] if near else []
-    left = sum(
-        epoch_cost(config, graph.num_nodes)
-        for config, k in tried.items()
-        if config.uses_edges and not spaces[k].in_addition(config)
-    )
     spent = itertools.accumulate(epoch_cost(config, graph.num_nodes) for config in near)
-    affordable = sum(cost <= left for cost in spent)
+    affordable = sum(cost <= allowance for cost in spent)
     return dict.fromkeys(near[: max(affordable, _FEWEST)], number)

@@ -18,7 +18,7 @@ from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training import ranking
 from plap.training.config import RunConfig
-from plap.training.loop import ProgressCallback
+from plap.training.loop import ProgressCallback, epoch_cost
 from plap.training.results import Progress, RunResult, Trial, TuneResult
 from plap.training.space import SearchSpace, count_models, draw_from, near_to, sharing
 from plap.training.stopping import Deadline, TimeLimit
@@ -37,6 +37,9 @@ _MOST, _LEAST = 11_000, 3_000
 """Epochs of a search with budget "auto": for each model on a small graph, in all on a large one."""
 _SMALL = 40_000
 """Work of an epoch, see :func:`usual_budget`, up to which a search for one model has all of its epochs."""
+_CLIMBS = 2
+"""How often what is nearest to the best of the first rung is tried, where a space is out of the running."""
+
 _OF_TIME = 0.75
 """Share of a time limit that the search takes; the rest is for training its winner with further seeds."""
 _PROBE = 2
@@ -85,8 +88,8 @@ def tune(
     powers and, in a search of pGNN alone, change nothing unless one of them wins. Several models share the
     budget, a large one counting as many small ones; the spaces of one model share its part. The best of each
     space goes on to the end, unless it is clearly worse than the best of all: then configurations that differ
-    from the best in a single value are tried as well, and the best of these go on instead. A model without
-    edges is tried in addition to the others. Only labels of training and validation nodes are read.
+    from the best in a single value are tried as well, twice, and the best of these go on instead. A model
+    without edges is tried in addition to the others. Only labels of training and validation nodes are read.
 
     Parameters
     ----------
@@ -102,7 +105,7 @@ def tune(
         rung whatever the budget. By default, fewer epochs on larger graphs. An epoch of a larger model than
         the first one counts as several. The penalties of a pGNN are tried in addition: for a ninth of
         it, and more where they are among the best. So are a model without edges, and what is near to the
-        best where a space is clearly worse, for as much as the first rung at most.
+        best where a space is clearly worse, each time for as much as the first rung at most.
     num_classes, task, dtype, device, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
     time_limit : number of seconds, or text such as "10m", optional
@@ -186,10 +189,8 @@ class _Halving:
             following = rungs[number + 1 :]
             results = stages.run(self._alive, rung, number)
             behind = self._behind(results, rung.seeds) if following else set()
-            if number == 0 and not stages.interrupted:
-                near = self._near_to_leader(results, rung.seeds, behind)
-                self._take_in(near)
-                results += stages.run(list(near), rung, number, near=True) if near else []
+            if number == 0:
+                results = self._climb(results, rung, stages, behind)
             order = self._ranked(results, rung.seeds)
             if following:
                 order = self._survivors(order, behind, following)
@@ -199,16 +200,37 @@ class _Halving:
                 return TuneResult(self._alive[0], tuple(stages.trials), stages.best_run, interrupted=True)
         return self._result(results, rungs[-1].seeds, stages)
 
-    def _near_to_leader(
-        self, results: Sequence[RunResult], seeds: int, behind: Set[int]
-    ) -> dict[RunConfig, int]:
-        """What to try where spaces that use edges are behind; one without edges frees next to nothing."""
-        if not any(self._spaces[k].base.uses_edges for k in behind):
-            return {}
-        for leader in self._ranked(results, seeds):
-            if leader.uses_edges and self._space_of[leader] not in behind:
-                return near_to(leader, self._spaces, self._space_of, self._graph, self._x)
-        return {}
+    def _climb(
+        self, results: list[RunResult], rung: _Rung, stages: _Stages, behind: Set[int]
+    ) -> list[RunResult]:
+        """Try what is near to the best where spaces are behind, then what is near to the best of that too.
+
+        A space without edges does not count: it frees next to nothing.
+        """
+        results = list(results)
+        allowance = sum(
+            epoch_cost(config, self._graph.num_nodes)
+            for config in self._alive
+            if config.uses_edges and config not in self._added
+        )
+        steps = _CLIMBS if any(self._spaces[k].base.uses_edges for k in behind) else 0
+        for _ in range(steps):
+            leader = next(
+                (
+                    config
+                    for config in self._ranked(results, rung.seeds)
+                    if config.uses_edges and self._space_of[config] not in behind
+                ),
+                None,
+            )
+            if leader is None or stages.interrupted:
+                break
+            near = near_to(leader, self._spaces, self._space_of, self._graph, self._x, allowance)
+            if not near:
+                break
+            self._take_in(near)
+            results += stages.run(list(near), rung, 0, near=True)
+        return results
 
     def _take_in(self, candidates: dict[RunConfig, int]) -> None:
         self._space_of |= candidates
@@ -287,7 +309,7 @@ class _Stages:
     ) -> list[RunResult]:
         """All seeds of the first configuration, then those of the second, and so on."""
         runs = [_shortened(config, rung, k) for config in configs for k in range(rung.seeds)]
-        limit = self._deadline.part(1 / (self._rungs - number))
+        limit = self._deadline.part(1 / (self._rungs - number + near))
         stage = number + self._may_refine * (number > 0 or near)
         results = self._train(runs, limit, _part(self._progress, stage, self._rungs + self._may_refine))
         self._best = [max([*results, *self._best], key=_merit)]
