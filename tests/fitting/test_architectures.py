@@ -11,7 +11,6 @@ import torch
 
 import plap
 import plap.training.tuning
-from plap.data.measures import linked_nodes_differ
 from plap.fitting.artifacts import load_model
 from plap.fitting.prediction import member_configs, predict_nodes
 from plap.fitting.search import _spaces
@@ -19,6 +18,7 @@ from plap.fitting.settings import FitSettings
 from plap.insight.learned import what_was_learned
 from plap.insight.members import load_members
 from plap.models import find_model
+from plap.models.kind import linked_nodes_differ
 from plap.training import build_module
 
 DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)

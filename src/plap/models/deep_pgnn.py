@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.nn import Module
 from torch.nn.functional import layer_norm
 
-from plap.data.measures import linked_nodes_differ
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
-from plap.models.kind import Grid, ModelKind, PairStates
+from plap.models.kind import Grid, ModelKind, PairStates, linked_nodes_differ
 from plap.models.parameters import Parameters, choice, integer, number, share, switch
 from plap.models.stacked import (
     Family,

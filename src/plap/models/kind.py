@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from plap.data.measures import homophily
 from plap.graph import Graph
 from plap.models.parameters import Parameters
 from plap.models.stacked import Family
@@ -165,3 +166,34 @@ class ModelKind(Generic[P]):
         return self.dropout_fields is not None and not any(
             getattr(parameters, name) > 0 for name in self.dropout_fields
         )
+
+
+_UNLIKE = 0.4
+"""Adjusted homophily below which linked nodes differ; all of the paper's homophilic graphs have more."""
+_FEWEST_ENTRIES = 100
+"""Between training nodes, for a verdict about them."""
+
+
+def linked_nodes_differ(graph: Graph, y: Tensor, train: Tensor) -> bool:
+    """Whether classes of linked training nodes agree so rarely that averages over neighbours may mislead.
+
+    By adjusted homophily, which is 0 where edges know nothing of classes, and 1 where they join equals only.
+    False for other tasks than one class per node, and where too few edges join training nodes.
+
+    Examples
+    --------
+    >>> import plap
+    >>> for phi in (-1, 1):
+    ...     data = plap.data.csbm(phi=phi, n=500, f=10, seed=1)
+    ...     print(linked_nodes_differ(data.graph, data.y, plap.data.split(data).train))
+    True
+    False
+    """
+    if y.ndim != 1 or y.is_floating_point():
+        return False
+    known = torch.where(train & (y >= 0), y, -1)
+    ends = known[graph.edge_index]
+    ends = ends[:, (ends >= 0).all(0)]
+    if ends.shape[1] < _FEWEST_ENTRIES or ends[0].unique().shape[0] < 2:
+        return False
+    return homophily(graph, known, measure="adjusted") < _UNLIKE

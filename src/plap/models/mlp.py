@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
-from plap.data.measures import linked_nodes_differ
 from plap.graph import Graph
-from plap.models.kind import Grid, ModelKind, PairStates
+from plap.models.kind import Grid, ModelKind, PairStates, linked_nodes_differ
 from plap.models.parameters import Parameters, integer, share
 from plap.models.stacked import (
     Family,

@@ -83,6 +83,11 @@ class Trial:
     val_loss: float
     seconds: float
 
+    @classmethod
+    def of(cls, run: RunResult, rung: int) -> Trial:
+        """What a search keeps of a run of this rung."""
+        return cls(run.config, rung, run.epochs, run.best_epoch, run.val_score, run.val_loss, run.seconds)
+
 
 @dataclass(frozen=True)
 class TuneResult:

@@ -155,7 +155,7 @@ def tune(
         spaces = spaces[:1] if hurried else spaces
         epochs = affordable if budget == "auto" else min(epochs, affordable)
         if best_run.interrupted:
-            return TuneResult(first, (_trial(best_run, 0),), best_run, interrupted=True)
+            return TuneResult(first, (Trial.of(best_run, 0),), best_run, interrupted=True)
     available = sum(len(space.configs()) for space in spaces)
     rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(sharing(spaces)))
     drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
@@ -313,7 +313,7 @@ class _Stages:
         stage = number + self._may_refine * (number > 0 or near)
         results = self._train(runs, limit, _part(self._progress, stage, self._rungs + self._may_refine))
         self._best = [max([*results, *self._best], key=_merit)]
-        self.trials += [_trial(r, number) for r in results if r.epochs or not r.out_of_time]
+        self.trials += [Trial.of(r, number) for r in results if r.epochs or not r.out_of_time]
         self.interrupted = any(result.interrupted for result in results)
         return results
 
@@ -387,18 +387,6 @@ def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
     """``config`` with the limits of a rung and its k-th seed."""
     limit = min(rung.epochs or config.max_epochs, config.max_epochs)
     return config.with_values(max_epochs=limit, seed=config.seed + k)
-
-
-def _trial(result: RunResult, rung: int) -> Trial:
-    return Trial(
-        result.config,
-        rung,
-        result.epochs,
-        result.best_epoch,
-        result.val_score,
-        result.val_loss,
-        result.seconds,
-    )
 
 
 def _part(progress: ProgressCallback | None, number: int, rungs: int) -> Callable[[Progress], Any] | None:
