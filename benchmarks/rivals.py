@@ -3,8 +3,8 @@
     python benchmarks/rivals.py [--datasets texas ...] [--splits 3] [--root DATASETS] [--json-out FILE]
 
 Every method is searched by validation with the same budget of epochs and predicts with an ensemble of four:
-plap's own models as a default fit chooses them, and each rival by its own grid with 64 hidden units (GAT: 64
-for each of its heads). Test labels are read once, at the end. Rows that the file holds already are not run
+plap's own models as a default fit chooses them, and each rival by its own grid with 64 hidden units (GAT:
+eight heads of eight). Test labels are read once, at the end. Rows that the file holds already are not run
 again.
 
 DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
@@ -30,8 +30,8 @@ from splits import usual_split
 SETS = ("texas", "cornell", "wisconsin", "chameleon-filtered", "chameleon", "cora", "citeseer", "actor")
 PLAP = "plap"
 RIVALS = ("mlp", "gcn", "sage", "gat", "sgc", "appnp", "gprgnn")
-HIDDEN = 64
-"""Hidden units of a rival."""
+HIDDEN = dict.fromkeys(RIVALS, 64) | {"gat": 8}
+"""Hidden units of a rival; GAT's, of each of its eight heads."""
 MEMBERS = 4
 
 
@@ -42,7 +42,7 @@ def measure(dataset: str, split: int, method: str, *, root: str | None = None) -
     budget = usual_budget(data.graph, data.x, models=2)
     settings = FitSettings(seeds=MEMBERS, time_limit=None, budget=budget)
     if method != PLAP:
-        settings = replace(settings, hidden=HIDDEN)
+        settings = replace(settings, hidden=HIDDEN[method])
     begin = os.times()
     started = time.perf_counter()
     model = MODEL if method == PLAP else method

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,9 +13,11 @@ import plap
 from plap.data import csbm, split
 from plap.errors import InputError
 from plap.fitting import FitSettings, PieceSettings
-from plap.training import RunConfig, SearchSpace, train_ensemble, train_runs, tune
+from plap.training import RunConfig, RunResult, SearchSpace, train_ensemble, train_runs, tune
 from plap.training.batch import Batch
+from plap.training.halving import Rung, lasting, ranked
 from plap.training.stopping import Deadline, parse_duration
+from plap.training.tuning import _Stages
 
 DATA = csbm(phi=-0.75, n=200, f=10, d=6.0, seed=1)
 SPLIT = split(DATA, seed=1)
@@ -95,6 +98,51 @@ def test_a_search_hands_its_winner_on() -> None:
     assert [run.config for run in found.finalists[:3]] == [found.best.with_values(seed=k) for k in range(3)]
     again = train_runs(*GIVEN, [found.finalists[1].config], SPLIT)
     assert again[0].val_score == found.finalists[1].val_score
+
+
+@pytest.mark.parametrize(
+    ("limit", "whole", "epochs"), [(60, 100, [40, 10, 1, 40, 0, 0]), (250, 300, 6 * [40])]
+)
+def test_where_time_is_short_every_finalist_has_one_seed_before_any_has_two(
+    clock: Clock, limit: float, whole: float, epochs: list[int]
+) -> None:
+    configs = [RunConfig(K=K, max_epochs=40) for K in (1, 2)]  # two shapes, so two batches
+
+    def train(runs: list[RunConfig], limit: Deadline, report: Any = None) -> list[RunResult]:
+        return train_runs(*GIVEN, runs, SPLIT, time_limit=limit)
+
+    stages = _Stages(
+        train, Deadline.of(limit), 2, whole=Deadline.of(whole), nodes=DATA.graph.num_nodes, progress=None,
+        best_run=None, may_refine=False,
+    )  # fmt: skip
+    stages.run(configs, Rung(2, 5, 1), 0)
+    assert clock.now == 10
+    found = stages.run(configs, Rung(2, 0, 3), 1)
+    assert [run.epochs for run in found] == epochs
+    assert [(run.config.value("K"), run.config.seed) for run in found] == [
+        (K, k) for K in (1, 2) for k in range(3)
+    ]
+    assert clock.now <= 101
+    assert len(lasting(found[:3])) == (1 if 0 in epochs else 3)
+
+
+def test_a_member_that_had_hardly_begun_is_none(clock: Clock) -> None:
+    """A run that is cut off after its first epoch would spoil the mean of those that had time."""
+    whole, half, begun = (
+        train_runs(*GIVEN, [RunConfig(max_epochs=20, seed=seed)], SPLIT, time_limit=limit)[0]
+        for seed, limit in enumerate((12, 6, 1))
+    )
+    assert lasting([whole, half, begun]) == [whole, half]
+    assert lasting([begun]) == [begun]
+    assert lasting([]) == []
+    ensemble = train_ensemble(*GIVEN, SPLIT, whole.config, 3, known=[whole, half, begun])
+    assert ensemble.runs == (whole, half)
+    other = RunConfig(max_epochs=20, mu=1.0)
+    worse = [
+        replace(whole, config=other.with_values(seed=k), val_score=whole.val_score / 2) for k in range(3)
+    ]
+    runs = [begun, replace(whole, val_score=0.9), begun, *worse]
+    assert ranked([whole.config, other], runs, 3, 40)[0] == whole.config
 
 
 def test_a_search_in_a_hurry_ends_in_time_with_a_model(clock: Clock) -> None:

@@ -25,8 +25,8 @@ from plap.training import (
     train_runs,
     tune,
 )
+from plap.training.halving import as_good, behind, ranked, survivors
 from plap.training.loop import epoch_cost
-from plap.training.ranking import as_good, behind, ranked, survivors
 from plap.training.space import count_models, draw_from, near_to
 from plap.training.tuning import usual_budget
 from plap.training.workers import train_side_by_side
@@ -231,7 +231,7 @@ DEEP = architectures(RunConfig("deep-pgnn", max_epochs=20), hidden=(8,), layers=
 
 def test_several_spaces_share_the_budget_and_each_reaches_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Unless one is clearly worse, which is another test's."""
-    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: set())
+    monkeypatch.setattr("plap.training.halving.behind", lambda *_: set())
     spaces = [MLP, GCN, *DEEP]
     found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=3600)
     first = [trial.config for trial in found.trials if trial.rung == 0]
@@ -259,11 +259,11 @@ def test_a_model_without_edges_comes_in_addition() -> None:
 
 def test_who_may_stand_in_for_the_winner(monkeypatch: pytest.MonkeyPatch) -> None:
     """With edges or without them, as the winner."""
-    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: True)
-    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: set())
+    monkeypatch.setattr("plap.training.halving.as_good", lambda *_: True)
+    monkeypatch.setattr("plap.training.halving.behind", lambda *_: set())
     for first in ("mlp", "gcn"):
         monkeypatch.setattr(
-            "plap.training.ranking.ranked",
+            "plap.training.halving.ranked",
             lambda configs, *_, first=first: sorted(configs, key=lambda config: config.model != first),
         )
         found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[MLP, GCN], budget=3600)
@@ -385,11 +385,11 @@ def test_what_is_nearest_to_the_best_is_tried_where_a_space_is_out(
 ) -> None:
     """In the place of a space with edges; one without them leaves no place."""
     spaces = [GCN, other]
-    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: set())
+    monkeypatch.setattr("plap.training.halving.behind", lambda *_: set())
     usual = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=2400)
-    monkeypatch.setattr("plap.training.ranking.behind", lambda *_: {1})
+    monkeypatch.setattr("plap.training.halving.behind", lambda *_: {1})
     monkeypatch.setattr(
-        "plap.training.ranking.ranked",
+        "plap.training.halving.ranked",
         lambda *given: sorted(ranked(*given), key=lambda config: config.model != "gcn"),
     )
     refined = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=spaces, budget=2400)
@@ -454,7 +454,7 @@ def test_the_scale_of_an_error_is_that_of_the_error() -> None:
 
 @pytest.mark.parametrize("equal", [True, False])
 def test_the_second_best_is_handed_on_if_it_is_as_good(equal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: equal)
+    monkeypatch.setattr("plap.training.halving.as_good", lambda *_: equal)
     found = search(budget=400)
     seeds = [run.config.seed for run in found.finalists]
     assert seeds == ([0, 1, 2, 0, 1, 2] if equal else [0, 1, 2])
@@ -464,7 +464,7 @@ def test_the_second_best_is_handed_on_if_it_is_as_good(equal: bool, monkeypatch:
 
 
 def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: True)
+    monkeypatch.setattr("plap.training.halving.as_good", lambda *_: True)
     runner_up = search(budget=400).runner_up
     assert runner_up is not None
     train = train_side_by_side

@@ -27,6 +27,7 @@ from plap.training import (
 )
 from plap.training.ensemble import combine
 from plap.training.loop import ProgressCallback
+from plap.training.results import part_of
 from plap.training.space import count_models, with_measurements
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.tuning import usual_budget
@@ -122,7 +123,7 @@ def fit_model(
             graph, x, y, split, space=spaces, seed=config.seed,
             budget=usual_budget(graph, x, count_models(spaces)) if usual else settings.budget,
             num_classes=num_classes, task=task, device=settings.device, memory_budget=memory,
-            progress=_part(progress, 0.0, _SEARCH), time_limit=deadline,
+            progress=part_of(progress, 0.0, _SEARCH), time_limit=deadline,
         )  # fmt: skip
         config, trials, interrupted, known = found.best, found.trials, found.interrupted, found.finalists
         configs = [config, *([] if found.runner_up is None else [found.runner_up])]
@@ -131,7 +132,7 @@ def fit_model(
             runs = known if known and not interrupted else (found.best_run,)
             task = training_task(y, [split], graph.num_nodes, num_classes, task)
             return checked(Fitted(runs[0].config, trials, combine(runs, task), interrupted, out_of_time=True))
-    report = _part(progress, _SEARCH if settings.search else 0.0, 1.0)
+    report = part_of(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
         graph, x, y, split, configs, settings.members, known=known, num_classes=num_classes, task=task,
         device=settings.device, memory_budget=memory, progress=report, time_limit=deadline,
@@ -157,13 +158,6 @@ def _timed(progress: ProgressCallback | None, deadline: Deadline) -> ProgressCal
         return progress
     whole = max(deadline.left, 1e-9)
     return lambda state: progress(replace(state, done=max(state.done, 1 - deadline.left / whole)))
-
-
-def _part(progress: ProgressCallback | None, begin: float, end: float) -> ProgressCallback | None:
-    """``progress`` for the part of a fit from ``begin`` to ``end``."""
-    if progress is None:
-        return None
-    return lambda state: progress(replace(state, done=begin + (end - begin) * state.done))
 
 
 def _spaces(

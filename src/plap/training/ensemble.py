@@ -17,6 +17,7 @@ from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
 from plap.training.config import RunConfig
+from plap.training.halving import lasting
 from plap.training.results import RunResult
 from plap.training.workers import train_side_by_side
 
@@ -66,7 +67,7 @@ def train_ensemble(
     -------
     Ensemble
         Runs that were interrupted before their first epoch are left out of the mean. Those that were cut off
-        by a time limit are left out altogether if there are others.
+        by a time limit are left out altogether if there are others, and otherwise if they had hardly begun.
     """
     configs = [config] if isinstance(config, RunConfig) else list(config)
     if not configs:
@@ -89,7 +90,7 @@ def train_ensemble(
         done |= {run.config: run for run in trained}
     runs = [done[each] for each in wanted]
     complete = [run for run in runs if not run.out_of_time]
-    return combine(complete or [run for run in runs if run.best_epoch > 0] or runs, task)
+    return combine(complete or lasting([run for run in runs if run.best_epoch > 0]) or runs, task)
 
 
 def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:

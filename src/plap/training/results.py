@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -68,6 +69,15 @@ class Progress:
     is being trained, and 0 for one that has not begun. Early stopping makes it jump."""
     seconds: float
     """Since the call began."""
+
+
+def part_of(
+    progress: Callable[[Progress], None] | None, begin: float, end: float
+) -> Callable[[Progress], None] | None:
+    """``progress`` for the part of a longer call from ``begin`` to ``end``, both from 0 to 1."""
+    if progress is None:
+        return None
+    return lambda state: progress(replace(state, done=begin + (end - begin) * state.done))
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence, Set
-from dataclasses import replace
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Sequence, Set
+from typing import Literal, Protocol
 
 import torch
 from torch import Tensor
@@ -16,22 +15,14 @@ from plap.graph import Graph
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
-from plap.training import ranking
+from plap.training import halving
 from plap.training.config import RunConfig
+from plap.training.halving import Rung
 from plap.training.loop import ProgressCallback, epoch_cost
-from plap.training.results import Progress, RunResult, Trial, TuneResult
+from plap.training.results import RunResult, Trial, TuneResult, part_of
 from plap.training.space import SearchSpace, count_models, draw_from, near_to, sharing
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.workers import pays, processes_for, train_side_by_side
-
-_EPOCHS = (100, 300)
-"""Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
-
-_FINAL_SEEDS = 3
-"""Seeds per configuration in the last rung, so that the winner does not owe it to a lucky seed."""
-
-_FINAL_EPOCHS = 400
-"""Epochs that a run of the last rung takes on average, with early stopping."""
 
 _MOST, _LEAST = 11_000, 3_000
 """Epochs of a search with budget "auto": for each model on a small graph, in all on a large one."""
@@ -52,12 +43,6 @@ class _Train(Protocol):
     def __call__(
         self, runs: list[RunConfig], limit: Deadline, report: ProgressCallback | None = None
     ) -> list[RunResult]: ...
-
-
-class _Rung(NamedTuple):
-    configs: int
-    epochs: int
-    seeds: int
 
 
 def tune(
@@ -110,7 +95,8 @@ def tune(
         As for :func:`plap.training.train_runs`.
     time_limit : number of seconds, or text such as "10m", optional
         The search is made as wide as fits into three quarters of it, by what an epoch turns out to cost, and
-        ends then. Where less than a whole search fits, a few candidates of the first space are tried for some
+        ends then. Where the finalists have no time for all of their seeds, they take the rest of it as well,
+        the first seed of each before the second. Where less than a whole search fits, a few candidates of the first space are tried for some
         epochs, and the best of them is trained for the rest of the time. Results then depend on the speed of
         the machine.
 
@@ -132,7 +118,7 @@ def tune(
     spaces = [spaces] if isinstance(spaces, SearchSpace) else list(spaces)
     if not spaces:
         raise InputError("space must be a SearchSpace or a list of at least one")
-    deadline = Deadline.of(time_limit)
+    deadline = whole = Deadline.of(time_limit)
     epochs = usual_budget(graph, x, count_models(spaces)) if budget == "auto" else budget
     if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
@@ -157,9 +143,16 @@ def tune(
         if best_run.interrupted:
             return TuneResult(first, (Trial.of(best_run, 0),), best_run, interrupted=True)
     available = sum(len(space.configs()) for space in spaces)
-    rungs = _hurried_rungs(epochs) if hurried else _rungs(epochs, available, len(sharing(spaces)))
+    rungs = (
+        halving.hurried_rungs(epochs)
+        if hurried
+        else halving.plan_rungs(epochs, available, len(sharing(spaces)))
+    )
     drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
-    stages = _Stages(train, deadline, progress, len(rungs), best_run, may_refine=len(spaces) > 1)
+    stages = _Stages(
+        train, deadline, len(rungs), whole=whole, nodes=graph.num_nodes, progress=progress, best_run=best_run,
+        may_refine=len(spaces) > 1,
+    )  # fmt: skip
     return _Halving(graph, x, spaces, drawn, task, int(split.val.sum())).run(rungs, stages)
 
 
@@ -182,26 +175,27 @@ class _Halving:
         self._alive: list[RunConfig] = []
         self._take_in(drawn)
 
-    def run(self, rungs: Sequence[_Rung], stages: _Stages) -> TuneResult:
+    def run(self, rungs: Sequence[Rung], stages: _Stages) -> TuneResult:
         """Train the candidates, each rung fewer of them for longer."""
         results: list[RunResult] = []
         for number, rung in enumerate(rungs):
             following = rungs[number + 1 :]
             results = stages.run(self._alive, rung, number)
+            if stages.interrupted and number > 0:
+                break
             behind = self._behind(results, rung.seeds) if following else set()
             if number == 0:
                 results = self._climb(results, rung, stages, behind)
             order = self._ranked(results, rung.seeds)
-            if following:
-                order = self._survivors(order, behind, following)
-            if number == 0 or not stages.interrupted:
-                self._alive = order
+            self._alive = self._survivors(order, behind, following) if following else order
             if stages.interrupted:
-                return TuneResult(self._alive[0], tuple(stages.trials), stages.best_run, interrupted=True)
-        return self._result(results, rungs[-1].seeds, stages)
+                break
+        else:
+            return self._result(results, rungs[-1].seeds, stages)
+        return TuneResult(self._alive[0], tuple(stages.trials), stages.best_run, interrupted=True)
 
     def _climb(
-        self, results: list[RunResult], rung: _Rung, stages: _Stages, behind: Set[int]
+        self, results: list[RunResult], rung: Rung, stages: _Stages, behind: Set[int]
     ) -> list[RunResult]:
         """Try what is near to the best where spaces are behind, then what is near to the best of that too.
 
@@ -238,16 +232,16 @@ class _Halving:
         self._added |= {config for config, k in candidates.items() if self._spaces[k].in_addition(config)}
 
     def _behind(self, results: Sequence[RunResult], seeds: int) -> set[int]:
-        return ranking.behind(self._alive, results, seeds, self._space_of, self._val_nodes, self._task)
+        return halving.behind(self._alive, results, seeds, self._space_of, self._val_nodes, self._task)
 
     def _ranked(self, results: Sequence[RunResult], seeds: int) -> list[RunConfig]:
-        return ranking.ranked(self._alive, results, seeds, self._val_nodes, self._added)
+        return halving.ranked(self._alive, results, seeds, self._val_nodes, self._added)
 
     def _survivors(
-        self, order: Sequence[RunConfig], behind: Set[int], following: Sequence[_Rung]
+        self, order: Sequence[RunConfig], behind: Set[int], following: Sequence[Rung]
     ) -> list[RunConfig]:
         """Who goes on; places of spaces that are behind go to the next best, two of which reach the end."""
-        return ranking.survivors(
+        return halving.survivors(
             [config for config in order if self._space_of[config] not in behind],
             self._added,
             self._space_of,
@@ -268,13 +262,13 @@ class _Halving:
 
         def runs_of(config: RunConfig) -> list[RunResult]:
             each = (config.with_values(seed=config.seed + k) for k in range(seeds))
-            return [last[run] for run in each if run in last]
+            return halving.lasting([last[run] for run in each if run in last])
 
         best = self._alive[0]
         second = next((other for other in self._alive[1:] if self._may_join(best, other)), None)
         if second and (
             any(run.out_of_time for run in runs_of(second))
-            or not ranking.as_good(runs_of(best), runs_of(second), self._val_nodes, self._task)
+            or not halving.as_good(runs_of(best), runs_of(second), self._val_nodes, self._task)
         ):
             second = None
         finalists = (*runs_of(best), *(runs_of(second) if second else ()))
@@ -292,30 +286,62 @@ class _Stages:
         self,
         train: _Train,
         deadline: Deadline,
-        progress: ProgressCallback | None,
         rungs: int,
-        best_run: RunResult | None,
         *,
+        whole: Deadline,
+        nodes: int,
+        progress: ProgressCallback | None,
+        best_run: RunResult | None,
         may_refine: bool,
     ) -> None:
-        self._train, self._deadline, self._progress = train, deadline, progress
-        self._rungs, self._may_refine = rungs, may_refine
+        self._train, self._deadline, self._whole, self._progress = train, deadline, whole, progress
+        self._nodes, self._rungs, self._may_refine = nodes, rungs, may_refine
         self._best = [] if best_run is None else [best_run]
+        self._seconds = self._cost = 0.0
         self.trials: list[Trial] = []
         self.interrupted = False
 
     def run(
-        self, configs: Sequence[RunConfig], rung: _Rung, number: int, *, near: bool = False
+        self, configs: Sequence[RunConfig], rung: Rung, number: int, *, near: bool = False
     ) -> list[RunResult]:
-        """All seeds of the first configuration, then those of the second, and so on."""
-        runs = [_shortened(config, rung, k) for config in configs for k in range(rung.seeds)]
+        """All seeds of the first configuration, then those of the second, and so on.
+
+        Where there is no time to train every seed to its end, each configuration gets its first one before
+        the next, and nothing is left of the time for what follows a search.
+        """
         limit = self._deadline.part(1 / (self._rungs - number + near))
-        stage = number + self._may_refine * (number > 0 or near)
-        results = self._train(runs, limit, _part(self._progress, stage, self._rungs + self._may_refine))
-        self._best = [max([*results, *self._best], key=_merit)]
+        stage, stages = number + self._may_refine * (number > 0 or near), self._rungs + self._may_refine
+        passes = [range(rung.seeds)]
+        if rung.seeds > 1 and self._expected(configs, rung) > limit.left:
+            limit, passes = self._whole, [range(k, k + 1) for k in passes[0]]
+        done: dict[RunConfig, RunResult] = {}
+        for turn, seeds in enumerate(passes):
+            if self.interrupted:
+                break
+            runs = [_shortened(config, rung, k) for config in configs for k in seeds]
+            begin, end = (stage + turn / len(passes)) / stages, (stage + (turn + 1) / len(passes)) / stages
+            done |= zip(runs, self._timed(runs, limit, begin, end), strict=True)
+        wanted = (_shortened(config, rung, k) for config in configs for k in range(rung.seeds))
+        results = [done[run] for run in wanted if run in done]
         self.trials += [Trial.of(r, number) for r in results if r.epochs or not r.out_of_time]
+        return results
+
+    def _timed(self, runs: list[RunConfig], limit: Deadline, begin: float, end: float) -> list[RunResult]:
+        started = time.perf_counter()
+        results = self._train(runs, limit, part_of(self._progress, begin, end))
+        self._seconds += time.perf_counter() - started
+        self._cost += sum(result.epochs * epoch_cost(result.config, self._nodes) for result in results)
+        self._best = [max([*results, *self._best], key=_merit)]
         self.interrupted = any(result.interrupted for result in results)
         return results
+
+    def _expected(self, configs: Sequence[RunConfig], rung: Rung) -> float:
+        """Seconds that all seeds of the last rung take, by what was trained before."""
+        costs = (
+            min(config.max_epochs, halving.FINAL_EPOCHS) * epoch_cost(config, self._nodes)
+            for config in configs
+        )
+        return rung.seeds * sum(costs) * self._seconds / max(self._cost, 1.0)
 
     @property
     def best_run(self) -> RunResult:
@@ -349,13 +375,6 @@ def _probe(
     return result, int(deadline.left / max(cost, 1e-6))
 
 
-def _hurried_rungs(epochs: int) -> list[_Rung]:
-    """A third of the epochs for a choice among a few, the rest for the best of them; see ``time_limit``."""
-    short = min(_EPOCHS[0], max(5, epochs // 12))
-    few = epochs // 3 // short
-    return [*([_Rung(few, short, 1)] if few > 1 else []), _Rung(1, 0, 1)]
-
-
 def _merit(result: RunResult) -> tuple[bool, float, float]:
     return result.best_epoch > 0, result.val_score, -result.val_loss
 
@@ -371,26 +390,7 @@ def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
     return int(min(models * _MOST, max(_LEAST, _MOST * _SMALL / work)))
 
 
-def _rungs(budget: int, available: int, spaces: int = 1) -> list[_Rung]:
-    """Rungs with equal shares of the budget; a rung that would eliminate no configuration is left out."""
-    share = budget / (len(_EPOCHS) + 1)
-    finalists = max(2, spaces, round(share / (_FINAL_SEEDS * _FINAL_EPOCHS)))
-    sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]
-    rungs: list[_Rung] = []
-    for size, epochs, following in zip(sizes, _EPOCHS, [*sizes[1:], finalists], strict=True):
-        if min(size, available) > following:
-            rungs.append(_Rung(min(size, available), epochs, 1))
-    return [*rungs, _Rung(min(finalists, available), 0, _FINAL_SEEDS)]
-
-
-def _shortened(config: RunConfig, rung: _Rung, k: int) -> RunConfig:
+def _shortened(config: RunConfig, rung: Rung, k: int) -> RunConfig:
     """``config`` with the limits of a rung and its k-th seed."""
     limit = min(rung.epochs or config.max_epochs, config.max_epochs)
     return config.with_values(max_epochs=limit, seed=config.seed + k)
-
-
-def _part(progress: ProgressCallback | None, number: int, rungs: int) -> Callable[[Progress], Any] | None:
-    """``progress`` for one rung, with ``done`` as a share of the whole search."""
-    if progress is None:
-        return None
-    return lambda state: progress(replace(state, done=(number + state.done) / rungs))

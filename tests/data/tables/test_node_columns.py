@@ -97,6 +97,8 @@ def test_a_role_that_is_not_there_is_refused_with_what_is(tmp_path: Path) -> Non
         load_folder(folder(tmp_path), TableOptions(label="labl"))
     with pytest.raises(InputError, match="--categorical names the column 'towm'"):
         load_folder(folder(tmp_path), TableOptions(categorical=["towm"]))
+    with pytest.raises(InputError, match=r"edges\.csv: --target .*--label names the column to predict"):
+        load_folder(folder(tmp_path), TableOptions(target="churned"))
 
 
 def test_a_guess_is_stated(tmp_path: Path) -> None:

@@ -110,6 +110,8 @@ WEIGHT = ("weight", "w")
 RELATION = ("type", "relation", "edge_type")
 _USUAL = {"--id": 3, "--label": 2, "--source": 3, "--target": 3, "--weight": 2}
 """How many of the names above need no note when they are taken for what they say."""
+_MISTAKEN = {"--target": "--target is the node that an edge leads to; --label names the column to predict"}
+"""What is said of an option that is easily taken for another."""
 
 
 def find_role(
@@ -129,9 +131,10 @@ def named_column(table: Table, name: str, flag: str) -> str:
     """A column that the user named."""
     found = name if name in table.columns else find_column(table, (name.strip().lower(),))
     if found is None:
+        advice = f" ({_MISTAKEN[flag]})" if flag in _MISTAKEN else ""
         raise InputError(
             f"{table.path}: {flag} names the column {name!r}, which is not there"
-            f"{near_miss(name, table.columns)}; the columns are {shown_columns(table)}"
+            f"{near_miss(name, table.columns)}; the columns are {shown_columns(table)}{advice}"
         )
     return found
 

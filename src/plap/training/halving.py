@@ -1,9 +1,10 @@
-"""What validation says of the candidates of a search: their order, and who goes on."""
+"""The rules of successive halving: how many candidates a rung trains, their order, and who goes on."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,15 @@ from plap.training.loop import epoch_cost
 from plap.training.results import RunResult
 from plap.training.space import SearchSpace
 
+_EPOCHS = (100, 300)
+"""Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
+
+_FINAL_SEEDS = 3
+"""Seeds per configuration in the last rung, so that the winner does not owe it to a lucky seed."""
+
+FINAL_EPOCHS = 400
+"""Epochs that a run of the last rung takes on average, with early stopping."""
+
 _OF_LOSS = 0.125
 """What a standard deviation of the losses counts in a ranking, in units of 1 / √(validation nodes): a quarter
 of the largest standard error that a share of so many nodes can have."""
@@ -20,6 +30,34 @@ of the largest standard error that a share of so many nodes can have."""
 _STANDARD_ERRORS, _MORE_ERRORS = 3.0, 1.25
 """What puts a whole space out of the running after few epochs: so many standard errors of the best score, and
 so many times the errors of the best."""
+
+
+class Rung(NamedTuple):
+    """A round of a search."""
+
+    configs: int
+    epochs: int
+    """Of a run; 0: as its configuration says."""
+    seeds: int
+
+
+def plan_rungs(budget: int, available: int, spaces: int = 1) -> list[Rung]:
+    """Rungs with equal shares of the budget; a rung that would eliminate no configuration is left out."""
+    share = budget / (len(_EPOCHS) + 1)
+    finalists = max(2, spaces, round(share / (_FINAL_SEEDS * FINAL_EPOCHS)))
+    sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]
+    rungs: list[Rung] = []
+    for size, epochs, following in zip(sizes, _EPOCHS, [*sizes[1:], finalists], strict=True):
+        if min(size, available) > following:
+            rungs.append(Rung(min(size, available), epochs, 1))
+    return [*rungs, Rung(min(finalists, available), 0, _FINAL_SEEDS)]
+
+
+def hurried_rungs(epochs: int) -> list[Rung]:
+    """A third of the epochs for a choice among a few, the rest for the best of them; see ``time_limit``."""
+    short = min(_EPOCHS[0], max(5, epochs // 12))
+    few = epochs // 3 // short
+    return [*([Rung(few, short, 1)] if few > 1 else []), Rung(1, 0, 1)]
 
 
 def ranked(
@@ -35,8 +73,9 @@ def ranked(
     differ is measured without the ``added`` configurations, which do not change the order of the others. A
     model without edges that has the score of the best one comes before it.
     """
-    scores = np.array([result.val_score for result in results]).reshape(-1, seeds).mean(1)
-    losses = np.array([_lowest_loss(result) for result in results]).reshape(-1, seeds).mean(1)
+    groups = [lasting(results[k : k + seeds]) for k in range(0, len(results), seeds)]
+    scores = np.array([np.mean([run.val_score for run in group]) for group in groups])
+    losses = np.array([np.mean([_lowest_loss(run) for run in group]) for group in groups])
     usual = np.array([config not in added for config in configs])
     finite = losses[np.isfinite(losses) & (usual if usual.any() else True)]
     spread = float(finite.std()) if finite.size else 0.0
@@ -48,6 +87,12 @@ def ranked(
     order = sorted(range(len(configs)), key=lambda k: (merits[k], -losses[k]), reverse=True)
     without = [k for k in order if scores[k] >= scores[order[0]] and not configs[k].uses_edges]
     return [configs[k] for k in dict.fromkeys((*without[:1], *order))]
+
+
+def lasting(runs: Sequence[RunResult]) -> list[RunResult]:
+    """The seeds of a configuration without those that a time limit cut off long before the others ended."""
+    longest = max((run.epochs for run in runs), default=0)
+    return [run for run in runs if not run.out_of_time or 2 * run.epochs >= longest]
 
 
 def as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
