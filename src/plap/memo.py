@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+import torch
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
@@ -35,7 +36,8 @@ class Memo(Generic[T]):
             version = (key._version, version)
         known = self._results.get(key)
         if known is None or known[0] != version:
-            known = (version, make())
+            with torch.inference_mode(mode=False):  # it may be needed in training, too
+                known = (version, make())
             self._results[key] = known
         result: T = known[1]
         return result

@@ -76,5 +76,13 @@ def test_codes_of_refuses_what_is_no_class() -> None:
     assert codes_of([None, None], classes).tolist() == [-1, -1]
     with pytest.raises(InputError, match=r"y\[2\] = .*'b'.* is none of the 2 classes"):
         codes_of(["a", None, "b"], classes)
-    with pytest.raises(InputError, match="another type"):
+    with pytest.raises(InputError, match="y holds 1, and the classes are of another type, such as 'a'"):
         codes_of([1], classes)
+
+
+def test_numbers_are_found_among_classes_that_were_saved_as_text() -> None:
+    classes = np.array(["0", "1", "12"])
+    assert codes_of([12, 0, None], classes).tolist() == [2, 0, -1]
+    assert codes_of(np.array([1, 0]), classes).tolist() == [1, 0]
+    with pytest.raises(InputError, match=r"y\[1\] = .*'7'.* is none of the 3 classes"):
+        codes_of([1, 7], classes)

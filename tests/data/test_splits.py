@@ -275,3 +275,15 @@ def test_folds_of_numbers_and_of_too_few() -> None:
     assert max(means) - min(means) < 0.2
     with pytest.raises(InputError, match="5 folds of 3 labelled nodes"):
         folds(["a", "b", None, "a"], 5)
+
+
+def test_sets_that_share_a_node_are_refused() -> None:
+    first, rest = torch.arange(9) < 5, torch.arange(9) >= 5
+    none = torch.zeros(9, dtype=torch.bool)
+    with pytest.raises(InputError, match="train and test must not share a node, but both contain node 0"):
+        Split("mine", first, rest, first)
+    with pytest.raises(InputError, match="val and test must not share a node, but both contain node 5"):
+        Split("mine", first, rest, rest)
+    for wrong in (torch.arange(3), first.float(), first[:4], [True] * 9):
+        with pytest.raises(InputError, match="val must be a boolean mask"):
+            Split("mine", first, wrong, none)  # type: ignore[arg-type]

@@ -77,9 +77,9 @@ def test_what_a_fit_cannot_choose() -> None:
 
 
 def test_a_deep_network_is_saved_shown_and_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ranked = plap.training.ranking.ranked
+    ranked = plap.training.halving.ranked
     monkeypatch.setattr(
-        plap.training.ranking,
+        plap.training.halving,
         "ranked",
         lambda *given: sorted(ranked(*given), key=lambda config: config.model != "deep-pgnn"),
     )

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+import plap
 from plap.data import GraphData, Split, csbm, split
 from plap.errors import InputError
 from plap.fitting import FitResult, FitSettings, Method, fit
@@ -125,3 +126,53 @@ def test_a_name_and_options_are_enough() -> None:
 def test_settings_and_options_exclude_each_other(data: GraphData) -> None:
     with pytest.raises(InputError, match="give settings or seeds, not both"):
         fit(data, settings=QUICK, seeds=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"rivals": ("mpl",)}, r"rivals must be one of .*boosting.*, not 'mpl' \(did you mean 'mlp'\?\)"),
+        ({"models": "pgn"}, "model must be one of"),
+        ({"seeds": 0}, "seeds must be an integer of 1 or more"),
+        ({"seeds": "a"}, "seeds must be an integer of 1 or more"),
+        ({"budget": "x", "search": False}, "budget must be auto or a positive number of epochs, not 'x'"),
+        ({"split": "public"}, "split must be a plap.data.Split, such as"),
+    ],
+)
+def test_mistakes_are_found_before_anything_is_trained(
+    data: GraphData, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], sentence: str
+) -> None:
+    monkeypatch.setattr("plap.fitting.pipeline.fit_model", lambda *_, **__: pytest.fail("it was trained"))
+    with pytest.raises(InputError, match=sentence):
+        fit(data, **options)
+
+
+def test_a_split_of_another_graph_is_refused(data: GraphData) -> None:
+    other = csbm(phi=0.5, n=30, f=4, seed=1)
+    with pytest.raises(InputError, match="the split is of 30 nodes, but the graph has"):
+        fit(data, split(other))
+
+
+def test_one_rival_may_be_a_word(data: GraphData, parts: Split) -> None:
+    result = fit(data, parts, search=False, seeds=1, max_epochs=2, rivals="majority")
+    assert [method.name for method in result.methods] == ["pGNN", "majority class"]
+    assert FitSettings(models="pgnn").models == ("pgnn",)  # type: ignore[arg-type]
+
+
+def test_the_default_type_of_numbers_does_not_matter(data: GraphData, parts: Split, tmp_path: Path) -> None:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        result = fit(data, parts, budget=50, seeds=1, max_epochs=2)
+        result.save(tmp_path / "out")
+        again = result.predict(data)
+    finally:
+        torch.set_default_dtype(before)
+    assert len(result.methods) == 5
+    assert again.probabilities.shape == result.methods[0].probabilities.shape
+
+
+def test_a_saved_model_is_scored_on_its_labels(data: GraphData, parts: Split, tmp_path: Path) -> None:
+    fit(data, parts, search=False, seeds=1, max_epochs=2, rivals=()).save(tmp_path / "out")
+    model = plap.PGNNClassifier.load(tmp_path / "out")
+    assert 0 <= model.score(data.y, data.graph, data.x) <= 1

@@ -18,7 +18,7 @@ from plap.fitting.estimator import PGNNClassifier
 from plap.fitting.prediction import member_configs, predict_nodes
 from plap.reporting.terminal import show_fit
 from plap.training import RunConfig
-from plap.training.ranking import ranked
+from plap.training.halving import ranked
 
 DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)
 MODELS = ("pgnn", "deep-pgnn")
@@ -34,8 +34,8 @@ def result() -> FitResult:
         return [*best.values(), *(config for config in order if config not in best.values())]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("plap.training.ranking.as_good", lambda *_: True)
-        patch.setattr("plap.training.ranking.ranked", best_of_each_first)
+        patch.setattr("plap.training.halving.as_good", lambda *_: True)
+        patch.setattr("plap.training.halving.ranked", best_of_each_first)
         found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=())
     assert found.fitted.runner_up is not None
     return found
@@ -128,7 +128,7 @@ def test_a_file_of_the_version_before(tmp_path: Path) -> None:
 
 def test_a_runner_up_that_cannot_be_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a user's model, for instance, that a search tries by itself."""
-    monkeypatch.setattr("plap.training.ranking.as_good", lambda *_: True)
+    monkeypatch.setattr("plap.training.halving.as_good", lambda *_: True)
     monkeypatch.setattr("plap.fitting.search.suitable_models", lambda *_: ["gcn"])
     found = plap.fit(DATA, budget=300, max_epochs=12, seeds=2, rivals=())
     assert "gcn" in {run.config.model for run in found.fitted.members}

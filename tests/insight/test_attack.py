@@ -134,6 +134,9 @@ def test_the_adjacency_that_can_be_differentiated() -> None:
     [
         ({"members": []}, "at least one trained model"),
         ({"nodes": torch.zeros(120, dtype=torch.bool)}, "at least one node"),
+        ({"nodes": torch.tensor([50, 60])}, "nodes must be a boolean mask of the 120 nodes"),
+        ({"nodes": TEST[:100]}, "nodes must be a boolean mask of the 120 nodes"),
+        ({"y": torch.where(TEST, -1, DATA.y)}, f"the label of node {int(INDEX[0])} is unknown"),
         ({"budgets": (0.0,)}, "budget must be"),
         ({"local": True, "retrain": lambda g: []}, "not on single nodes"),
         ({"members": [plap.nn.baselines.MLP(12, 4, 2)]}, "MLP does not weigh edges"),

@@ -21,6 +21,9 @@ def test_weights_of_pgnn_are_those_of_its_last_step() -> None:
     assert module.training
     torch.testing.assert_close(learned_weights(module, problem.x, problem.graph), expected)
     assert module.training
+    module.conv.eval()
+    learned_weights(module, problem.x, problem.graph)
+    assert [module.training, module.lin.training, module.conv.training] == [True, True, False]
 
 
 def test_attention_is_that_of_pyg_with_self_loops_taken_out() -> None:

@@ -283,3 +283,8 @@ def test_learns_a_heterophilic_graph_better_than_its_features() -> None:
 def test_refuses(changes: dict[str, Any], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         make(**changes)
+
+
+def test_tied_layers_have_one_value_each() -> None:
+    with pytest.raises(plap.InputError, match="tied layers share p, so it must be one value, not"):
+        plap.nn.DeepPGNN(8, 6, 3, num_layers=3, p=(1.2, 1.5, 2.5), learn_p=True, tied=True)

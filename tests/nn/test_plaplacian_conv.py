@@ -187,6 +187,17 @@ def test_takes_a_penalty_and_learns_its_parameter() -> None:
     assert "penalty=Huber(gamma=0.5)" in repr(model)
 
 
+def test_a_learned_parameter_stays_above_the_least_it_may_be() -> None:
+    conv = plap.nn.PLaplacianConv(3, 2, penalty=plap.penalties.Power(1.2), mu=0.2, K=3, learn_gamma=True)
+    assert float(conv.penalty.parameter) == pytest.approx(1.2)
+    with torch.no_grad():
+        conv._raw_gamma.fill_(-40.0)  # type: ignore[union-attr]
+    assert float(conv.penalty.parameter) == pytest.approx(1.0)
+    conv(problems.features(12, 3).float(), problems.random_graph(12, 0.4, seed=1)).sum().backward()
+    with pytest.raises(plap.InputError, match=r"p must be greater than 1 to be learned, not 1\.0"):
+        plap.nn.PLaplacianConv(3, 2, penalty=plap.penalties.Power(1.0), learn_gamma=True)
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -78,9 +78,12 @@ def codes_of(y: Any, classes: Classes, unknown: Any = None) -> Codes:
     if not known.any():
         return codes
     values = _plain(labels, known)
+    if values.dtype.kind in "iu" and classes.dtype.kind == "U" and np.char.isdigit(classes).all():
+        values = values.astype(str)  # the classes of a saved model are text
     if (values.dtype.kind == "U") != (classes.dtype.kind == "U"):
         raise InputError(
-            f"y holds {values[0]!r}, and the classes are of another type, such as {classes[0]!r}"
+            f"y holds {values[:1].tolist()[0]!r}, and the classes are of another type, such as "
+            f"{classes[:1].tolist()[0]!r}"
         )
     positions = np.searchsorted(classes, values).clip(max=classes.size - 1)
     strange = classes[positions] != values

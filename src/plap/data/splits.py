@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -45,6 +46,18 @@ class Split:
     """SHA-256 over the three sets: equal splits have equal digests."""
 
     def __post_init__(self) -> None:
+        masks = {"train": self.train, "val": self.val, "test": self.test}
+        for name, mask in masks.items():
+            if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (len(self.train),):
+                raise InputError(
+                    f"{name} must be a boolean mask, one value per node, as long as those of the other sets"
+                )
+        for one, other in itertools.combinations(masks, 2):
+            shared = (masks[one] & masks[other]).nonzero()
+            if len(shared):
+                raise InputError(
+                    f"{one} and {other} must not share a node, but both contain node {int(shared[0])}"
+                )
         code = _TRAIN * self.train.byte() + _VAL * self.val.byte() + _TEST * self.test.byte()
         sha = hashlib.sha256(f"plap.Split/1 {code.shape[0]} ".encode())
         sha.update(code.cpu().numpy().tobytes())

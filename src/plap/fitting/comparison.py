@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 from scipy.stats import binomtest
 from torch import Tensor
 
+from plap.checks import check_choice
 from plap.data.dataset import GraphData
 from plap.data.metrics import Interval, differ
 from plap.data.sampling import generator
@@ -19,6 +20,7 @@ from plap.fitting.decisions import settle
 from plap.fitting.search import Fitted
 from plap.fitting.settings import FitSettings
 from plap.label_propagation import PLaplacianLabelPropagation, spread
+from plap.models import model_names
 from plap.split_masks import SplitLike
 
 
@@ -207,7 +209,11 @@ def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
             X_val=x[val][seen], y_val=labels[val][seen],
         )  # fmt: skip
         said = model.predict(x[asked])[:, None] if task.numeric else model.predict_proba(x[asked])
-    every = commonest(data, split, task).clone() if large else torch.zeros(x.shape[0], task.num_outputs)
+    every = (
+        commonest(data, split, task).clone()
+        if large
+        else torch.zeros(x.shape[0], task.num_outputs, dtype=torch.float32)
+    )
     classes = np.zeros(1, dtype=np.int64) if task.numeric else model.classes_
     every[asked] = 0
     every[asked[:, None], classes] = torch.from_numpy(said).float()
@@ -251,7 +257,7 @@ def _minimiser(data: GraphData, known: Tensor, task: Task, p: float, mu: float) 
     labels = torch.where(known >= 0, known.double(), torch.nan)  # not -1, which beside 1 alone is a class
     model = PLaplacianLabelPropagation(p=p, mu=mu, tol=1e-3, max_iter=200).fit(data.graph, labels)
     some = torch.from_numpy(model.probabilities_).float()
-    every = torch.zeros(some.shape[0], task.num_outputs)
+    every = torch.zeros(some.shape[0], task.num_outputs, dtype=some.dtype)
     every[:, torch.as_tensor(model.classes_)] = some
     return every
 
@@ -271,3 +277,10 @@ RIVALS: dict[str, Rival] = {
     ),
 }
 """By the names that ``FitSettings.rivals`` has for them; every other rival is a name of a model."""
+
+
+def check_rivals(names: Sequence[str]) -> None:
+    """Refuse a name that is neither of a rival nor of a model."""
+    for name in names:
+        if name not in RIVALS:
+            check_choice("rivals", name, (*RIVALS, *model_names()))

@@ -20,7 +20,7 @@ from plap.data.tables.collections import split_graphs
 from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError
-from plap.fitting.comparison import RIVALS, Method, Rival
+from plap.fitting.comparison import RIVALS, Method, Rival, check_rivals
 from plap.fitting.decisions import choose_task, weigh_relations
 from plap.fitting.pieces import prepare_pieces
 from plap.fitting.result import FitResult
@@ -94,9 +94,11 @@ def fit(
         raise InputError(f"give settings or {next(iter(options))}, not both")
     settings = settings or FitSettings(**options)
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
+    check_rivals(settings.rivals)
     data = as_graph_data(data, TableOptions(encode=False))
     check_learnable(data)
     split = split or choose_split(data, seed=settings.seed)
+    _check_split(split, data)
     data = encode_columns(data, split.train)
     task, remarks = choose_task(data, split, settings)
     data = weigh_relations(data, split, task, settings)
@@ -133,6 +135,16 @@ def choose_split(
             raise InputError("--preset is for a split of nodes, but here whole graphs are split")
         return split_graphs(data, seed)
     return split_nodes(data, kind or "stratified", preset=preset, seed=seed, index=index)
+
+
+def _check_split(split: Any, data: GraphData) -> None:
+    if not isinstance(split, Split):
+        raise InputError(
+            f"split must be a plap.data.Split, such as plap.data.split(data, 'public'), not {split!r}"
+        )
+    nodes = data.graph.num_nodes
+    if len(split.train) != nodes:
+        raise InputError(f"the split is of {len(split.train)} nodes, but the graph has {nodes}")
 
 
 def check_learnable(data: GraphData) -> None:

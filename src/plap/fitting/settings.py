@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from plap.checks import check_integer
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
@@ -87,6 +88,14 @@ class FitSettings:
     """None: on the whole graph."""
 
     def __post_init__(self) -> None:
+        for name in ("rivals", "models"):
+            value = getattr(self, name)
+            if isinstance(value, str) and (name, value) != ("models", "auto"):
+                object.__setattr__(self, name, (value,))
+        if self.seeds is not None:
+            check_integer("seeds", self.seeds, 1)
+        if self.budget != "auto" and (not isinstance(self.budget, int) or self.budget < 1):
+            raise InputError(f"budget must be auto or a positive number of epochs, not {self.budget!r}")
         if self.conformal is not None and not 0 < self.conformal < 1:
             raise InputError(f"conformal must be a coverage between 0 and 1, not {self.conformal!r}")
         if self.loss not in get_args(Loss):

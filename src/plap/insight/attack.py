@@ -101,6 +101,11 @@ def attack_curve(
     """
     if not members:
         raise InputError("an attack needs at least one trained model")
+    if nodes.dtype != torch.bool or nodes.shape != (graph.num_nodes,):
+        raise InputError(f"nodes must be a boolean mask of the {graph.num_nodes} nodes")
+    unknown = (nodes & (y < 0)).nonzero()
+    if len(unknown):
+        raise InputError(f"the label of node {int(unknown[0])} is unknown, so nodes must not contain it")
     if not bool(nodes.any()):
         raise InputError("nodes must contain at least one node to attack")
     if local and retrain is not None:

@@ -62,14 +62,15 @@ def members_of(runs: Sequence[RunResult], features: int, classes: int) -> list[t
 
 @contextmanager
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
-    """Turn dropout and gradients off; afterwards the module is in its previous mode."""
-    before = module.training
+    """Turn dropout and gradients off; afterwards the module and all in it are in their previous modes."""
+    before = [(part, part.training) for part in module.modules()]
     module.eval()
     try:
         with torch.no_grad():
             yield
     finally:
-        module.train(before)
+        for part, training in before:
+            part.training = training
 
 
 def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:

@@ -127,8 +127,10 @@ def _measured(candidates: Sequence[PGNNParameters], graph: Graph, x: Features) -
     if all(c.penalty == "power" for c in candidates):
         return list(candidates)
     draws = torch.Generator().manual_seed(0)
-    directions = torch.randn(_DIRECTIONS, x.shape[1], generator=draws) / _DIRECTIONS**0.5
-    unit = float(typical_edge_norm(times(x, directions), graph))
+    directions = torch.randn(_DIRECTIONS, x.shape[1], generator=draws, dtype=torch.float32)
+    if isinstance(x, Tensor):
+        directions = directions.to(x.dtype)
+    unit = float(typical_edge_norm(times(x, directions / _DIRECTIONS**0.5), graph))
     return [c if c.penalty == "power" or c.unit != 1 else replace(c, unit=unit) for c in candidates]
 
 

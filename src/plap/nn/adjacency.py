@@ -57,6 +57,12 @@ def differentiable_adjacency(graph: Graph) -> Tensor:
     return A.coalesce()
 
 
+def adjacency_of(graph: Graph) -> Tensor:
+    """:func:`normalized_adjacency` as a sparse tensor, differentiable in weights that require gradients."""
+    A: Tensor = differentiable_adjacency(graph) if graph.weight.requires_grad else adjacency_tensor(graph)
+    return A
+
+
 def mean_adjacency(graph: Graph) -> scipy.sparse.csr_array:
     r"""The matrix :math:`D^{-1} W` of weighted means over neighbours, in float64.
 
@@ -101,9 +107,7 @@ class OnAdjacency(torch.nn.Module):
         self._graph_of = GraphArgument(cached=True)
 
     def _adjacency(self, edges: GraphLike, weight: Tensor | None, num_nodes: int) -> Tensor:
-        graph = self._graph_of(edges, weight, num_nodes)
-        A: Tensor = differentiable_adjacency(graph) if graph.weight.requires_grad else adjacency_tensor(graph)
-        return A
+        return adjacency_of(self._graph_of(edges, weight, num_nodes))
 
 
 def graph_convolution(A: Tensor, x: Features, linear: Linear) -> Tensor:

@@ -10,6 +10,7 @@ from torch.autograd.function import once_differentiable
 from torch_geometric.nn import GATConv
 
 from plap.memo import Memo
+from plap.nn.linear import SHORT, wide
 from plap.sparse import csr_tensor
 
 
@@ -46,6 +47,10 @@ def weighted_sum(edges: Tensor, alpha: Tensor, x: Tensor) -> Tensor:
     >>> weighted_sum(edges, torch.tensor([[1.0], [2.0], [3.0]]), torch.tensor([[[1.0]], [[10.0]]])).flatten()
     tensor([20., 31.])
     """
+    if x.dtype in SHORT or torch.is_autocast_enabled(x.device.type):
+        with torch.autocast(x.device.type, enabled=False):
+            summed: Tensor = weighted_sum(edges, wide(alpha), wide(x))
+            return summed.to(x.dtype)
     nodes = x.shape[0]
     patterns = _PATTERNS.get(edges, lambda: _patterns(edges, nodes), nodes)
     result: Tensor = _WeightedSum.apply(patterns, alpha, x)  # type: ignore[no-untyped-call]

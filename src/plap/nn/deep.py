@@ -121,6 +121,9 @@ class DeepPGNN(torch.nn.Module):
             for (inputs, outputs), layer in zip(pairwise(widths), layers, strict=True)
         )
         if tied:
+            for name, values in each.items():
+                if isinstance(values, Sequence) and len({*values}) > 1:
+                    raise InputError(f"tied layers share {name}, so it must be one value, not {values!r}")
             _tie(self.convs)
         jumped = hidden_channels * (num_layers if output == "cat" else 1)
         self.lin = None if output == "layer" else Linear(jumped, out_channels)

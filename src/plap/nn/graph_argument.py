@@ -16,7 +16,8 @@ class GraphArgument:
     """Turns ``edge_index`` and ``edge_weight`` into a graph, once per pair of tensors.
 
     With ``cached`` the graph of an ``edge_index`` is remembered until that tensor is changed or freed.
-    Weights that require gradients are never cached: their graph is part of the autograd graph.
+    Weights that require gradients, those of a sparse matrix too, are never cached: their graph is part of the
+    autograd graph. Changes through ``tensor.data`` are not seen.
     """
 
     def __init__(self, cached: bool) -> None:
@@ -39,7 +40,7 @@ class GraphArgument:
     def _built(self, edges: Tensor, weight: Tensor | None, num_nodes: int) -> Graph:
         if not isinstance(edges, Tensor):
             raise InputError(f"edge_index must be a tensor or a plap.Graph, not {type(edges).__name__}")
-        differentiable = weight is not None and weight.requires_grad
+        differentiable = edges.requires_grad or (weight is not None and weight.requires_grad)
         if not self.cached or differentiable or (weight is not None and weight.is_inference()):
             return _build(edges, weight, num_nodes)
         made_of = (id(weight), None if weight is None else weight._version, num_nodes)

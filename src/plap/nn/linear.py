@@ -47,13 +47,26 @@ class FeatureLinear(torch.nn.Linear):
         return product if self.bias is None else product + self.bias
 
 
+SHORT = (torch.float16, torch.bfloat16)
+"""Types of numbers that neither propagation nor sparse products know."""
+
+
+def wide(x: Tensor) -> Tensor:
+    """x with at least 32 bits per number."""
+    return x.float() if x.dtype in SHORT else x
+
+
 def sparse_product(features: Features, matrix: Tensor) -> Tensor:
     """Sparse features [N, F] times a dense matrix [F, C]; differentiable in the matrix.
 
-    A COO tensor that requires gradients gets them too.
+    A sparse tensor that requires gradients gets them too. 16-bit matrices are multiplied in float32.
     """
+    if matrix.dtype in SHORT or torch.is_autocast_enabled(matrix.device.type):
+        with torch.autocast(matrix.device.type, enabled=False):
+            return sparse_product(features, wide(matrix)).to(matrix.dtype)
     if isinstance(features, Tensor) and features.requires_grad:
-        product: Tensor = _DifferentiableProduct.apply(features.to(matrix.dtype).coalesce(), matrix)  # type: ignore[no-untyped-call]
+        stored = features if features.layout == torch.sparse_coo else features.to_sparse_coo()
+        product: Tensor = _DifferentiableProduct.apply(stored.to(matrix.dtype).coalesce(), matrix)  # type: ignore[no-untyped-call]
         return product
     return _product(*_pair(features, matrix), matrix)
 
@@ -111,6 +124,8 @@ def _pair(features: Features, matrix: Tensor) -> tuple[Tensor, Tensor]:
 @torch.compiler.disable  # type: ignore[untyped-decorator]
 def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
     """Features and their transpose as torch CSR matrices, made once per dtype and device."""
+    if not isinstance(features, Tensor) and features.format in ("lil", "dok"):
+        features = features.tocsr()  # whether these were changed cannot be seen from outside
     version = None if isinstance(features, Tensor) else _checksum(features)
     pairs = _PAIRS.get(features, dict, version)
     if (dtype, device) not in pairs:
@@ -119,7 +134,8 @@ def _with_transpose(features: Features, dtype: torch.dtype, device: torch.device
         else:
             matrix = scipy.sparse.csr_array(features)
         both = (matrix, matrix.T.tocsr())
-        first, second = (tensor_from_scipy(part, dtype, device) for part in both)
+        with torch.inference_mode(mode=False):  # they may be needed in training, too
+            first, second = (tensor_from_scipy(part, dtype, device) for part in both)
         pairs[dtype, device] = first, second
     return pairs[dtype, device]
 

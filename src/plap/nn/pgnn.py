@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
-from plap.nn.adjacency import adjacency_tensor
+from plap.nn.adjacency import adjacency_of
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JumpingHead
 from plap.nn.linear import FeatureLinear, Features, dropout
@@ -136,7 +136,7 @@ class GCNPlusPGNN(torch.nn.Module):
         if graph.num_self_loops:
             other = edges[0] != edges[1]
             edges, weights = edges[:, other], weights[other]
-        result: Tensor = self.conv2(hidden, edges, weights)
+        result: Tensor = self.conv2(hidden, edges, weights.to(hidden.dtype))
         return result
 
 
@@ -186,5 +186,5 @@ class JKNetPlusPGNN(torch.nn.Module):
         hidden = dropout(relu(self.lin(x)), self.dropout, self.training)
         first = dropout(relu(self.conv1(hidden, graph)), self.dropout, self.training)
         second = dropout(relu(self.conv2(first, graph)), self.dropout, self.training)
-        result: Tensor = self.head([first, second], adjacency_tensor(graph))
+        result: Tensor = self.head([first, second], adjacency_of(graph))
         return result

@@ -17,7 +17,7 @@ from plap.graph import Graph
 from plap.kernels.backend import Backend
 from plap.memory import MemoryBudget, parse_budget
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import Features
+from plap.nn.linear import SHORT, Features, wide
 from plap.penalties import Penalty, Power
 from plap.propagation import aggregation_weights, in_absolute_units, propagate
 
@@ -59,7 +59,8 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
     concat : bool
         Map [X, F(K)], the input beside what came of it, instead of F(K) alone.
     cached : bool
-        Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
+        Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed;
+        changes through ``edge_index.data``, which PyTorch does not count, go unseen.
     penalty : Penalty, optional
         Another penalty than the power (:mod:`plap.penalties`), in place of p; its parameter is a number, or a
         quantile of the edge norms of the layer's input (:class:`plap.penalties.Quantile`).
@@ -70,7 +71,7 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         norm of the layer's input and changes with it: the layer then commutes with the scale of the features.
     learn_p, learn_mu, learn_gamma : bool
         Train p = 1 + 2 σ(·) (so it starts and stays between 1 and 3), μ = softplus(·), and the parameter of
-        ``penalty``, γ = softplus(·), with the rest.
+        ``penalty``, γ = softplus(·) above the least that it may be, with the rest.
     omega, eps, backend, memory_budget :
         As in :func:`plap.propagate`.
 
@@ -121,6 +122,11 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
                 raise InputError(f"learn_gamma needs a number to start from, not {penalty!r}")
             if not isinstance(penalty, Penalty) or (not measured and isinstance(penalty.parameter, Tensor)):
                 raise InputError(f"penalty must be a penalty of a number such as MCP(3.0), not {penalty!r}")
+            if learn_gamma and not float(penalty.parameter) > _floor(penalty):
+                raise InputError(
+                    f"{penalty.parameter_name} must be greater than {_floor(penalty):g} to be learned, "
+                    f"not {penalty.parameter!r}"
+                )
             if learn_p:
                 raise InputError(
                     "learn_p needs the power penalty; with penalty, learn_gamma trains its parameter"
@@ -150,7 +156,8 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
             if self._raw_mu is not None:
                 self._raw_mu.fill_(_before_softplus(mu))
             if self._raw_gamma is not None and self._penalty is not None:
-                self._raw_gamma.fill_(_before_softplus(float(self._penalty.parameter)))
+                above = float(self._penalty.parameter) - _floor(self._penalty)
+                self._raw_gamma.fill_(_before_softplus(above))
 
     @property
     def p(self) -> float | Tensor:
@@ -167,7 +174,9 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         """How edges are weighed: a power unless another penalty was given."""
         if self._penalty is None:
             return Power(self.p)
-        return self._penalty if self._raw_gamma is None else self._penalty.at(softplus(self._raw_gamma))
+        if self._raw_gamma is None:
+            return self._penalty
+        return self._penalty.at(_floor(self._penalty) + softplus(self._raw_gamma))
 
     def at_scale_of(self, x: Tensor, graph: Graph) -> tuple[Penalty, float | Tensor]:
         """The penalty and μ that x is propagated with, as numbers in the unit of x."""
@@ -218,7 +227,10 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
             )  # fmt: skip
 
         propagated = steps(self.K)
-        out: Tensor = self.lin(torch.cat([x, propagated], -1) if self.concat else propagated)
+        mapped = torch.cat([x, propagated], -1) if self.concat else propagated
+        if self.lin.weight.dtype in SHORT:
+            mapped = mapped.to(self.lin.weight.dtype)
+        out: Tensor = self.lin(mapped)
         if not return_aggregation_weights:
             return out
         before = steps(self.K - 1) if self.K > 1 else x
@@ -237,6 +249,11 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         return f"PLaplacianConv({self.in_channels}, {self.out_channels}, {how}, mu={mu}, K={self.K}{rest})"
 
 
+def _floor(penalty: Penalty) -> float:
+    """What the parameter of a penalty stays above."""
+    return 0.0 if penalty.least is None else penalty.least
+
+
 def _before_softplus(value: float) -> float:
     """What softplus maps to ``value``."""
     return value + math.log(-math.expm1(-value))
@@ -250,7 +267,7 @@ def _dense(x: Features) -> Tensor:
         return torch.from_numpy(x.toarray()).to(torch.get_default_dtype())
     if x.layout != torch.strided:
         x = x.to_dense()
-    return x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    return wide(x)
 
 
 _LEAST = 1e-12

@@ -16,13 +16,14 @@ from plap.graph import Graph
 from plap.memo import Memo
 from plap.nn.adjacency import (
     OnAdjacency,
+    adjacency_of,
     adjacency_tensor,
     differentiable_adjacency,
     graph_convolution,
     start_as_pyg,
 )
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import FeatureLinear, Features, sparse_product
+from plap.nn.linear import FeatureLinear, Features, sparse_product, wide
 from plap.penalties import MCP
 from plap.propagation import propagate
 from plap.sparse import scipy_from_tensor, tensor_from_scipy
@@ -67,6 +68,7 @@ class RUNG(torch.nn.Module):
     ) -> None:  # fmt: skip
         super().__init__()
         self.gamma, self.mu, self.K, self.dropout = gamma, mu, K, dropout
+        self.detach_weights = True  # what an adaptive attack undoes
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
         self._graph_of = GraphArgument(cached=True)
@@ -75,7 +77,10 @@ class RUNG(torch.nn.Module):
         """The logits, [N, out]."""
         start = self.lin2(dropout(relu(self.lin1(x)), self.dropout, self.training))
         graph = self._graph_of(edge_index, edge_weight, x.shape[0])
-        return propagate(start, graph, penalty=MCP(self.gamma), mu=self.mu, K=self.K, detach_weights=True)
+        return propagate(
+            wide(start), graph, penalty=MCP(self.gamma), mu=self.mu, K=self.K,
+            detach_weights=self.detach_weights,
+        ).to(start.dtype)  # fmt: skip
 
 
 class ElasticGNN(torch.nn.Module):
@@ -234,12 +239,14 @@ class GCNJaccard(OnAdjacency):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = adjacency_tensor(self.pruned(x, self._graph_of(edge_index, edge_weight, x.shape[0])))
+        A = adjacency_of(self.pruned(x, self._graph_of(edge_index, edge_weight, x.shape[0])))
         hidden = dropout(relu(graph_convolution(A, x, self.lin1)), self.dropout, self.training)
         return graph_convolution(A, hidden, self.lin2)
 
     def pruned(self, x: Features, graph: Graph) -> Graph:
         """The graph without the edges that the features speak against; made once per graph and features."""
+        if graph.weight.requires_grad or (isinstance(x, Tensor) and x.is_inference()):
+            return self._prune(x, graph)
         version = (id(x), x._version if isinstance(x, Tensor) else None)
         return self._pruned.get(graph, lambda: (x, self._prune(x, graph)), version)[1]
 
@@ -262,7 +269,7 @@ def feature_jaccard(x: Features, pairs: Tensor) -> np.ndarray:
     array([0.33333333])
     """
     if isinstance(x, Tensor):
-        x = x.detach().cpu()
+        x = wide(x.detach().cpu())
         x = x.numpy() if x.layout == torch.strided else scipy_from_tensor(x)
     rows = scipy.sparse.csr_array(x).astype(bool).astype(np.float64)
     rows.eliminate_zeros()

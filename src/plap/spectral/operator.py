@@ -100,10 +100,8 @@ class EdgeOperator:
         """Refuse a graph that is not connected or has fewer than two nodes."""
         parts = int(self.components.max(initial=-1)) + 1
         if self.num_nodes < 2 or parts > 1:
-            raise InputError(
-                f"{what} needs a connected graph of two nodes or more; this one has "
-                f"{self.num_nodes} nodes in {parts} components"
-            )
+            has = f"{self.num_nodes} nodes in {parts} components" if parts > 1 else "fewer"
+            raise InputError(f"{what} needs a connected graph of two nodes or more; this one has {has}")
 
 
 @dataclass(frozen=True)

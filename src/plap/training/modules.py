@@ -22,17 +22,22 @@ from plap.training.native import mask_keys
 
 
 def build_module(config: RunConfig, in_channels: int, out_channels: int) -> torch.nn.Module:
-    """The module of ``config``, its weights drawn with ``config.seed``.
+    """The module of ``config``, its weights drawn with ``config.seed`` in float32.
 
-    The state of PyTorch's own generator is left unchanged.
+    PyTorch's own generator and its default type of numbers are left unchanged.
 
     Examples
     --------
     >>> build_module(RunConfig(model="mlp"), 4, 3).lin1
     FeatureLinear(in_features=4, out_features=16, bias=True)
     """
-    with seeded(config.seed):
-        module = find_model(config.model).build(config.parameters, in_channels, out_channels)
+    default = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with seeded(config.seed):
+            module = find_model(config.model).build(config.parameters, in_channels, out_channels)
+    finally:
+        torch.set_default_dtype(default)
     if not isinstance(module, torch.nn.Module):
         kind = type(module).__name__
         raise InputError(f"build of model {config.model!r} must return a torch.nn.Module, not {kind}")

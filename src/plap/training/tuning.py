@@ -96,9 +96,9 @@ def tune(
     time_limit : number of seconds, or text such as "10m", optional
         The search is made as wide as fits into three quarters of it, by what an epoch turns out to cost, and
         ends then. Where the finalists have no time for all of their seeds, they take the rest of it as well,
-        the first seed of each before the second. Where less than a whole search fits, a few candidates of the first space are tried for some
-        epochs, and the best of them is trained for the rest of the time. Results then depend on the speed of
-        the machine.
+        the first seed of each before the second. Where less than a whole search fits, a few candidates of the
+        first space are tried for some epochs, and the best of them is trained for the rest of the time.
+        Results then depend on the speed of the machine.
 
     Returns
     -------

@@ -74,6 +74,17 @@ def test_networkx_with_attributes() -> None:
     assert data.graph.num_edges == graph.number_of_edges()
 
 
+def test_networkx_attributes_may_have_any_keys() -> None:
+    graph = networkx.path_graph(6)
+    for node in graph:
+        graph.nodes[node].update({"label": "uv"[node % 2], 0: 0.5 * node, ("a", 1): node % 3})
+    for source, target in graph.edges:
+        graph.edges[source, target][7] = 1.5 + source
+    data = plap.read_tables(graph, weight="7")
+    assert data.feature_names == ("0", "('a', 1)")
+    assert data.graph.is_weighted
+
+
 def test_attributes_of_edges_are_columns() -> None:
     graph = networkx.Graph()
     for k in range(6):
@@ -126,6 +137,7 @@ def test_pyg_says_what_it_makes_of_labels_and_other_attributes() -> None:
     [
         (NODES, EDGES | {"caller": [*"abcd", "zed"]}, ROLES, "edges, row 0, column 'caller': the node 'a'"),
         (NODES | {"name": ["ann"] * 6}, EDGES, ROLES, "nodes, row 1, column 'name': the id 'ann' is there"),
+        (pd.DataFrame([["ann", 1, 2]], columns=["name", "a", "a"]), EDGES, {}, "two columns are called 'a'"),
         (7, EDGES, {}, "the table of nodes must be a path, a pandas, Polars or Arrow table"),
         (7, None, {}, "read_tables needs a table of edges"),
         (NODES, EDGES, {"lable": "team"}, "read_tables has no option 'lable'"),

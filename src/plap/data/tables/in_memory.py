@@ -132,15 +132,14 @@ def _from_networkx(
     graph: networkx.Graph, options: TableOptions, name: str | None, symmetrize: Symmetrize
 ) -> GraphData:
     id_column = options.id or "id"
-    names: dict[str, None] = {}
-    for _, attributes in graph.nodes(data=True):
-        names |= dict.fromkeys(map(str, attributes))
+    of_nodes = [_by_text(attributes) for _, attributes in graph.nodes(data=True)]
+    names = dict.fromkeys(key for attributes in of_nodes for key in attributes)
     nodes: dict[str, list[Any]] = {id_column: [str(node) for node in graph]}
     for column in names:
         if column != id_column:
-            nodes[column] = [attributes.get(column) for _, attributes in graph.nodes(data=True)]
-    ends = list(graph.edges(data=True))
-    known = dict.fromkeys(str(key) for _, _, attributes in ends for key in attributes)
+            nodes[column] = [attributes.get(column) for attributes in of_nodes]
+    ends = [(source, target, _by_text(attributes)) for source, target, attributes in graph.edges(data=True)]
+    known = dict.fromkeys(key for _, _, attributes in ends for key in attributes)
     first, second = ("source", "target") if not {"source", "target"} & set(known) else ("node 1", "node 2")
     edges: dict[str, list[Any]] = {
         first: [str(source) for source, _, _ in ends],
@@ -157,6 +156,11 @@ def _from_networkx(
         _table(edges, "edges"), _table(nodes, "nodes"), chosen, name=name or graph.name or "graph",
         symmetrize=symmetrize,
     )  # fmt: skip
+
+
+def _by_text(attributes: dict[Any, Any]) -> dict[str, Any]:
+    """Attributes by what a column is called, whatever their keys are."""
+    return {str(key): value for key, value in attributes.items()}
 
 
 def _options(options: dict[str, Any]) -> TableOptions:
@@ -209,9 +213,11 @@ def _from_pandas(source: Any) -> pl.DataFrame:
     """A pandas table by column, so that cells of mixed types become text; a named index is a column."""
     if source.index.name is not None:
         source = source.reset_index()
-    columns = {}
-    for name in source.columns:
-        values = source[name]
+    columns: dict[str, pl.Series] = {}
+    for place, name in enumerate(source.columns):
+        if str(name) in columns:
+            raise ValueError(f"two columns are called {str(name)!r}")
+        values = source.iloc[:, place]
         missing = values.isna().to_numpy()
         if values.dtype.kind in "biufM" and isinstance(values.dtype, np.dtype):
             series = pl.Series(str(name), values.to_numpy())
