@@ -137,7 +137,7 @@ def test_unknown_labels_and_isolated_nodes_count_as_absent() -> None:
         (torch.tensor([0, 1]), "entropy", "measure must be one of edge, node"),
         (torch.tensor([0]), "edge", r"integer labels of shape \[2\]"),
         (torch.tensor([0.0, 1.0]), "edge", "integer labels"),
-        (torch.tensor([[1], [0]]), "edge", "one class a node"),
+        (torch.tensor([[1], [0]]), "edge", "one class per node"),
         (torch.tensor([-1, 0]), "edge", "no edge joins two nodes with known labels"),
         (torch.tensor([0, 0]), "adjusted", "of one class"),
         (torch.tensor([0, 0]), "class_insensitive", "of one class"),

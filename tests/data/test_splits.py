@@ -253,7 +253,7 @@ def test_numbers_are_shared_out_from_small_to_large() -> None:
     assert not bool((found.train | found.val | found.test)[50])
     for mask in (found.train, found.val, found.test):
         assert float(y[mask].mean()) == pytest.approx(99.5, abs=8)
-    with pytest.raises(InputError, match="a random split needs one class a node"):
+    with pytest.raises(InputError, match="a random split needs one class per node"):
         split(y, "paper")
 
 

@@ -15,7 +15,7 @@ from plap.data import GraphData, Split, csbm, split
 from plap.errors import InputError
 from plap.fitting import FitResult, FitSettings, Method, fit
 from plap.fitting.artifacts import load_metrics, load_model
-from plap.fitting.prediction import predict_nodes
+from plap.fitting.prediction import agreement, predict_nodes, read_like
 
 QUICK = FitSettings(search=False, seeds=2, max_epochs=15, fixed={"p": 2.5})
 
@@ -176,3 +176,69 @@ def test_a_saved_model_is_scored_on_its_labels(data: GraphData, parts: Split, tm
     fit(data, parts, search=False, seeds=1, max_epochs=2, rivals=()).save(tmp_path / "out")
     model = plap.PGNNClassifier.load(tmp_path / "out")
     assert 0 <= model.score(data.y, data.graph, data.x) <= 1
+
+
+def folder(path: Path, labels: list[str], header: str = "id,label,x") -> Path:
+    path.mkdir(exist_ok=True)
+    rows = [f"{k},{label},{k % 5}.5" for k, label in enumerate(labels)]
+    (path / "nodes.csv").write_text("\n".join([header, *rows]))
+    (path / "edges.csv").write_text(
+        "source,target\n" + "\n".join(f"{k},{k + 1}" for k in range(len(rows) - 1))
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("fitted", "given", "known", "foreign"),
+    [
+        ("01", ["0.0", "1.0", ""], 27, 0),
+        (["False", "True"], ["true", "false"], 40, 0),
+        ("ab", ["a", "b", "Wurst", "N/A"], 20, 10),
+        ("ab", ["u", "v"], 0, 40),
+    ],
+)
+def test_labels_of_a_prediction_are_matched_or_left_out(
+    tmp_path: Path, fitted: Any, given: list[str], known: int, foreign: int
+) -> None:
+    first = folder(tmp_path / "fit", [fitted[k % 2] for k in range(40)])
+    fit(str(first), search=False, seeds=1, max_epochs=2, rivals=()).save(tmp_path / "out")
+    model = load_model(tmp_path / "out")
+    data = read_like(model, str(folder(tmp_path / "new", [given[k % len(given)] for k in range(40)])))
+    found = agreement(predict_nodes(model, data), data)
+    assert (found.get("known", 0), found.get("foreign", 0)) == (known, foreign)
+    assert ("right" in found) == (known > 0)
+
+
+def test_numbers_stay_numbers_in_a_prediction(tmp_path: Path) -> None:
+    first = folder(tmp_path / "fit", [f"{k}.25" for k in range(40)])
+    fit(str(first), search=False, seeds=1, max_epochs=2, rivals=()).save(tmp_path / "out")
+    model = load_model(tmp_path / "out")
+    data = read_like(model, str(folder(tmp_path / "new", ["1", "2", "N/A", ""])))
+    assert data.task.numeric
+    assert agreement(predict_nodes(model, data), data)["known"] == 2
+
+
+def test_a_column_beside_the_label_stays_a_feature_in_a_prediction(tmp_path: Path) -> None:
+    first = folder(tmp_path / "fit", [f"{'ab'[k % 2]},{'uv'[k % 2]}" for k in range(40)], "id,label,class,x")
+    fit(str(first), search=False, seeds=1, max_epochs=2, rivals=()).save(tmp_path / "out")
+    model = load_model(tmp_path / "out")
+    new = folder(tmp_path / "new", ["uv"[k % 2] for k in range(10)], "id,class,x")
+    data = read_like(model, str(new))
+    assert data.x.shape[1] == model.num_features
+    assert agreement(predict_nodes(model, data), data) == {}
+
+
+def test_whoever_interrupts_is_not_told_of_a_limit(data: GraphData, parts: Split) -> None:
+    def announce(name: str) -> Any:
+        return lambda state: signal.raise_signal(signal.SIGINT) if state.epoch == 3 else None
+
+    result = fit(data, parts, announce=announce, budget=500, rivals=())
+    assert result.interrupted
+    assert not any("cut short" in note for note in result.notes)
+
+
+def test_a_model_that_was_hardly_trained_is_said_to_be(data: GraphData, parts: Split) -> None:
+    result = fit(data, parts, time_limit=1e-9, rivals=("mlp",))
+    assert any("pGNN was trained for a single epoch only" in note for note in result.notes)
+    assert any("MLP was trained for a single epoch only" in note for note in result.notes)
+    assert not any("only, so its scores" in note for note in fit(data, parts, settings=QUICK).notes)

@@ -11,7 +11,7 @@ from typing import Annotated, TextIO
 
 import typer
 
-from plap.cli.progress import INTERRUPTED, interruptible, open_log, show_progress, write_log
+from plap.cli.progress import INTERRUPTED, ends_early, open_log, show_progress, write_log
 from plap.cli.shared import (
     BadRowsOption,
     CategoricalOption,
@@ -44,11 +44,11 @@ from plap.fitting.settings import MODEL
 from plap.reporting.terminal import show_fit
 from plap.training.devices import choose_device, world_size
 from plap.training.pieces import Ranks, join_ranks
-from plap.training.pieces.model_on_pieces import check_place_of_evaluation
 
 SPLIT_KINDS = ("stratified", "chien", "paper", "public", "graphs")
 
 
+@ends_early()
 def fit(
     graph: GraphArgument,
     out: OutOption,
@@ -235,15 +235,14 @@ def fit(
             )
         return data, choose_split(data, rule, preset=preset, seed=seed, index=index)
 
-    with interruptible():
-        if pieces is None:
+    if pieces is None:
+        check_place(out)
+        run(*load(), settings, out, as_json=as_json, quiet=quiet, log=log)
+        return
+    with join_ranks(pieces.device) as ranks:
+        if ranks.first:
             check_place(out)
-            run(*load(), settings, out, as_json=as_json, quiet=quiet, log=log)
-            return
-        with join_ranks(pieces.device) as ranks:
-            if ranks.first:
-                check_place(out)
-            run(*load(), settings, out, as_json=as_json, quiet=quiet, ranks=ranks, log=log)
+        run(*load(), settings, out, as_json=as_json, quiet=quiet, ranks=ranks, log=log)
 
 
 def run(
@@ -351,7 +350,6 @@ def _piece_settings(
     ):
         if count is not None and count < 1:
             raise InputError(f"{flag} must be 1 or more, not {count}")
-    check_place_of_evaluation(evaluation)
     return PieceSettings(
         parts=parts,
         parts_per_batch=graphs_per_batch or parts_per_batch or 1,

@@ -38,7 +38,7 @@ from plap.fitting.prediction import (
     mark_new,
     predict_nodes,
 )
-from plap.reporting.number_text import shown
+from plap.reporting.number_text import counted, shown
 
 
 def predict(
@@ -100,14 +100,20 @@ def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str,
     numbers = agreement(table, data)
     count, metric = data.graph.num_nodes, table.task.metric
     new = None if table.new is None else int(table.new.sum())
-    sentence = f"Labelled {count} nodes" + (f", {new} of them new." if new else ".")
+    sentence = f"Labelled {counted(count, 'node')}" + (f", {new} of them new." if new else ".")
     if metric.name in numbers:
         value = shown(numbers[metric.name], metric.share)
-        sentence += f" On {numbers['known']} nodes with known labels {metric.label} is {value}."
+        sentence += f" On {counted(numbers['known'], 'node')} with a known label {metric.label} is {value}."
     elif "right" in numbers:
         share = numbers["right"] / numbers["known"]
-        sentence += f" Of {numbers['known']} known labels {numbers['right']} agree ({share:.1%})."
-    if numbers and data.graph.digest == file.graph_digest:
+        agree = "agrees" if numbers["right"] == 1 else "agree"
+        known = counted(numbers["known"], "known label")
+        sentence += f" Of {known} {numbers['right']} {agree} ({share:.1%})."
+    notes = list(data.notes)
+    if "foreign" in numbers:
+        labels = "1 label is" if numbers["foreign"] == 1 else f"{numbers['foreign']} labels are"
+        notes.append(f"{labels} none of the classes that the model knows, and left out of account.")
+    if "known" in numbers and data.graph.digest == file.graph_digest:
         numbers["same_graph"] = True
         sentence += " The model was fitted on this graph, so that says little."
     moved = drift_of(file, data)
@@ -116,7 +122,7 @@ def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str,
         "new": new,
         **numbers,
         "sentence": sentence,
-        "notes": [*data.notes, *moved.sentences],
+        "notes": [*notes, *moved.sentences],
         "drift": moved.to_json(),
     }
 

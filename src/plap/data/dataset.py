@@ -151,6 +151,8 @@ def edge_changes(graph: Graph) -> tuple[str, ...]:
         notes.append(
             f"Made undirected: the two directions differed in weight and were merged by {info.symmetrize}."
         )
+    if not graph.num_edges and graph.num_nodes:
+        notes.append("There are no edges, so that a model sees the features of each node alone.")
     return tuple(notes)
 
 

@@ -75,7 +75,7 @@ def _edges_and_labels(data: GraphData | Graph, y: Tensor | None, *, directed: bo
         raise InputError("homophily of a Graph needs its labels y")
     if labels.shape != (graph.num_nodes,) or labels.dtype.is_floating_point:
         raise InputError(
-            f"homophily needs one class a node: integer labels of shape [{graph.num_nodes}], "
+            f"homophily needs one class per node: integer labels of shape [{graph.num_nodes}], "
             f"not {labels.dtype} of shape {list(labels.shape)}"
         )
     edges = graph.edge_index.flip(0)
@@ -312,7 +312,7 @@ def inspect_graph(data: GraphData) -> Inspection:
         labelled=int(data.known.sum()),
         class_sizes=data.task.class_sizes(data.y),
         homophily=measures,
-        verdict=_NUMBERS if data.task.numeric else _verdict(measures),
+        verdict=_verdict(data, measures),
         changes=data.notes,
         columns=[] if dictionary is None else dictionary.to_json(),
     )
@@ -353,13 +353,13 @@ def _homophily(data: GraphData) -> dict[str, Measure]:
     return found
 
 
-_NUMBERS = (
-    "Labels are numbers, for which homophily is not defined: compare a model with edges and one without."
-)
-
-
-def _verdict(measures: dict[str, Measure]) -> str:
+def _verdict(data: GraphData, measures: dict[str, Measure]) -> str:
     """One sentence on whether the edges can help."""
+    if not data.graph.num_edges:
+        return "There are no edges that could help."
+    if not data.task.one_class_per_node:
+        labels = "Labels are numbers" if data.task.numeric else "A node may have several labels"
+        return f"{labels}, for which homophily is not defined: compare a model with edges and one without."
     adjusted, informative = measures["adjusted"].value, measures["label_informativeness"].value
     if adjusted is None or informative is None:
         return "Whether the edges can help is unknown: too few of them join nodes with known labels."

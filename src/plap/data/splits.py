@@ -157,7 +157,8 @@ def _labels(data: GraphData | Tensor, kind: str) -> Tensor:
         y = Task.of(y).strata(y)
     if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype.is_floating_point or y.dtype == torch.bool:
         raise InputError(
-            "a random split needs one class a node (integers [N]); for several use the public split"
+            "a random split needs one class per node; where a node may have several labels, a column 'split' "
+            "with train, val and test must say which nodes are for what"
         )
     if not bool((y >= 0).any()):
         raise InputError("there is nothing to split: no node has a known label")

@@ -26,7 +26,7 @@ from plap.reporting.node_sections import FeaturePart, MapNode, NeighbourPart, No
 from plap.reporting.number_text import number, shortened, shown
 from plap.sparse import select_rows
 from plap.training import RunConfig
-from plap.training.pieces.model_on_pieces import halo_of
+from plap.training.modules import halo_of
 
 _FEATURES, _NEIGHBOURS = 8, 12
 """Rows of an explanation."""

@@ -22,7 +22,6 @@ from plap.training import RunConfig, RunResult, combine
 from plap.training.devices import restart_count, run_id
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Checkpoint, Pieces, Ranks, checkpoints, train_in_pieces
-from plap.training.pieces.model_on_pieces import check_place_of_evaluation
 
 _SUFFIX = ".checkpoint"
 _MARKER = "run-id"
@@ -93,7 +92,6 @@ def prepare_pieces(
     how = settings.pieces
     if how is None:
         raise InputError("settings.pieces must say how to train in pieces")
-    check_place_of_evaluation(how.evaluation)
     pieces = make_pieces(data, split, how, settings.seed, ranks, task)
     resume = _agree_to_resume(folder, how, ranks)
     if ranks.first and not resume:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ from plap.models import find_model
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Ranks, join_ranks
 
+_HARDLY = 30
+"""Epochs of training after which scores begin to mean something."""
 _SHARE_OF_EACH = 0.75
 """Of the time that is left, what the model takes, and then each rival that is trained."""
 _WITHOUT_EDGES = (
@@ -137,6 +140,16 @@ def choose_split(
     return split_nodes(data, kind or "stratified", preset=preset, seed=seed, index=index)
 
 
+def _hardly_trained(methods: Sequence[Method]) -> Iterator[str]:
+    """What to say of methods that the clock ended when they had hardly begun."""
+    for method in methods:
+        if method.fitted is not None and method.fitted.out_of_time:
+            epochs = max(run.epochs for run in method.fitted.members)
+            if epochs < _HARDLY:
+                few = "a single epoch" if epochs == 1 else f"{epochs} epochs"
+                yield f"{method.name} was trained for {few} only, so its scores say little of it."
+
+
 def _check_split(split: Any, data: GraphData) -> None:
     if not isinstance(split, Split):
         raise InputError(
@@ -208,7 +221,7 @@ class _Comparing:
                 interrupted = method.interrupted
                 methods += [] if interrupted else [method]
         if any(method.fitted is not None and method.fitted.out_of_time for method in methods):
-            remarks += (self.settings.said_of_time,)
+            remarks += (self.settings.said_of_time, *_hardly_trained(methods))
         return FitResult(self.data, self.split, self.settings, tuple(methods), interrupted, remarks)
 
     def _trained(self, model: str, train: Train) -> Method:

@@ -77,7 +77,10 @@ def read_like(model: SavedModel, source: Any, options: TableOptions | None = Non
 def like(model: SavedModel, options: TableOptions) -> TableOptions:
     """How to read tables for a prediction: as those of the fit, where ``options`` does not say otherwise."""
     asked = replace(options, raw_features=model.columns is None, keep_labels=False, encode=False)
-    return asked.following(model.table)
+    found = asked.following(model.table)
+    if found.task is None and (model.task.numeric or model.task.one_class_per_node):
+        found = replace(found, task="numbers" if model.task.numeric else "classes")
+    return found
 
 
 def as_fitted(model: SavedModel, data: GraphData) -> GraphData:
@@ -173,12 +176,16 @@ def agreement(table: Predictions, data: GraphData) -> dict[str, Any]:
     """How far predictions agree with the labels that the graph has itself; empty where it has none.
 
     ``known`` counts these labels; ``right`` says how many agree, where each node has one class, and otherwise
-    the task's metric stands under its own name.
+    the task's metric stands under its own name. ``foreign`` counts labels that are no class of the model.
     """
-    known, task = data.known, table.task
-    count = int(known.sum())
-    if table.known is None or not count:
+    task = table.task
+    if table.known is None:
         return {}
+    known = task.known(torch.from_numpy(table.known))
+    count, foreign = int(known.sum()), int((data.known & ~known).sum())
+    others = {"foreign": foreign} if foreign else {}
+    if not count:
+        return others
     truth, said = (torch.from_numpy(values)[known] for values in (table.known, table.probabilities))
     right = task.correct(truth, said)
     score = (
@@ -186,7 +193,7 @@ def agreement(table: Predictions, data: GraphData) -> dict[str, Any]:
         if task.metric.name != "accuracy"
         else {}
     )
-    return {"known": count, **({} if right is None else {"right": int(right.sum())}), **score}
+    return {"known": count, **({} if right is None else {"right": int(right.sum())}), **score, **others}
 
 
 def member_probabilities(

@@ -62,7 +62,7 @@ class FitResult(Comparison):
             columns=None if data.columns is None else data.columns.transform,
             relations={} if data.relations is None else dict(data.relations.factors or {}),
             mean_neighbours=2 * data.graph.num_edges / max(data.graph.num_nodes, 1),
-            table={} if data.columns is None else data.columns.options.stored(),
+            table={} if data.columns is None else data.columns.remembered(),
         )
 
     @cached_property

@@ -131,7 +131,8 @@ def fit_model(
         if interrupted or (deadline.passed and not known) or any(run.out_of_time for run in known):
             runs = known if known and not interrupted else (found.best_run,)
             task = training_task(y, [split], graph.num_nodes, num_classes, task)
-            return checked(Fitted(runs[0].config, trials, combine(runs, task), interrupted, out_of_time=True))
+            ensemble = combine(runs, task)
+            return checked(Fitted(runs[0].config, trials, ensemble, interrupted, not interrupted))
     report = part_of(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
         graph, x, y, split, configs, settings.members, known=known, num_classes=num_classes, task=task,

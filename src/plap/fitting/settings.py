@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from plap.checks import check_integer
+from plap.checks import check_choice, check_integer
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
@@ -38,6 +38,9 @@ class PieceSettings:
     checkpoint_every: int = 10
     """Epochs between checkpoints."""
     resume: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("evaluation", self.evaluation, EvaluateOn)
 
 
 @dataclass(frozen=True)

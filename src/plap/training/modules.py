@@ -6,7 +6,7 @@ import inspect
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -182,3 +182,26 @@ def _arguments(
     if not weighted:
         return (x, inputs.edge_index), {}
     return (x, inputs.edge_index), {"edge_weight": inputs.graph.weight.to(inputs.dtype)}
+
+
+class Halo(NamedTuple):
+    """What must surround nodes for their predictions to be exact."""
+
+    hops: int
+    rim_loops: bool
+    """Whether self-loops replace the edges that lead out, see :func:`plap.parts.with_halo`."""
+
+
+def halo_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
+    """The halo with which predictions are exact; None if it is not known how far the model sees.
+
+    The number of hops is given by the model (:attr:`plap.models.ModelKind.hops`) or by an attribute ``hops``
+    of its module. A model that takes an ``edge_index`` gets no self-loops at the rim, which would have to be
+    weighted, but one hop more: every node whose messages count then has all its neighbours.
+    """
+    kind = find_model(config.model)
+    hops = getattr(module, "hops", None) if kind.hops is None else kind.hops(config.parameters)
+    if not isinstance(hops, int) or hops < 0:
+        return None
+    takes_loops = kind.takes == "graph"
+    return Halo(hops if takes_loops else hops + 1, rim_loops=takes_loops)

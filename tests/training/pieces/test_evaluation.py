@@ -13,9 +13,9 @@ from plap.graph import Graph
 from plap.parts import with_halo
 from plap.parts.subgraph import halo_size
 from plap.training import RunConfig, build_module
+from plap.training.modules import Halo, halo_of
 from plap.training.pieces import Pieces, Ranks, model_on_pieces
-from plap.training.pieces.cutting import Halo
-from plap.training.pieces.model_on_pieces import Evaluation, halo_of, halos_are_less
+from plap.training.pieces.model_on_pieces import Evaluation, halos_are_less
 from tiny_training import Masks
 
 ALONE = Ranks(torch.device("cpu"))

@@ -16,9 +16,9 @@ from plap.errors import InputError
 from plap.graph import Graph
 from plap.models import ModelKind, Parameters, find_model, register_model, registry
 from plap.training import RunConfig, build_module
+from plap.training.modules import Halo, halo_of
 from plap.training.pieces import Pieces, train_in_pieces
-from plap.training.pieces.cutting import Halo
-from plap.training.pieces.model_on_pieces import halo_of, logits_of
+from plap.training.pieces.model_on_pieces import logits_of
 
 GRAPH = problems.grid(14, 14)
 X = problems.features(196, 5).float()

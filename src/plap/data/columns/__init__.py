@@ -1,7 +1,7 @@
 """Raw columns of a table to features: decided from the data, fitted on training rows, applied by name."""
 
 from plap.data.columns.cells import CellError
-from plap.data.columns.infer import SplitColumns, find_split, infer_columns
+from plap.data.columns.infer import SplitColumns, find_split, infer_columns, unread_splits
 from plap.data.columns.judging import Column, ColumnPlan, Kind, Role
 from plap.data.columns.overview import ColumnDrift, DataDictionary, DictionaryEntry, drift
 from plap.data.columns.transform import Applied, ColumnTransform, Note, OnBad
@@ -23,4 +23,5 @@ __all__ = [
     "drift",
     "find_split",
     "infer_columns",
+    "unread_splits",
 ]

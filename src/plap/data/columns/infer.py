@@ -201,7 +201,7 @@ WORDS = {
     "val": ("val", "valid", "validation", "dev", "development"),
     "test": ("test", "testing", "te", "holdout", "hold-out", "heldout"),
 }
-NONE = ("unlabelled", "unlabeled", "unused", "other", "ignore")
+NONE = ("unlabelled", "unlabeled", "unused", "other", "ignore", "ignored", "exclude", "excluded", "predict")
 NUMBERS = {"0", "1", "2"}
 SPLIT_NAMES = ("split", "data_split", "dataset_split", "train_val_test", "train_test")
 _PART = {word: part for part, words in WORDS.items() for word in words}
@@ -240,7 +240,7 @@ def split_roles(frame: pl.DataFrame) -> dict[str, str]:
     roles: dict[str, str] = {}
     plain: dict[str, str] = {}
     for column in frame.get_columns():
-        name = re.sub(r"[^a-z0-9]+", "_", column.name.strip().lower()).strip("_")
+        name = _plain_name(column.name)
         named = _MASK.match(name)
         if named and _holds_masks(column):
             part = _PART[named.group(1)]
@@ -252,6 +252,22 @@ def split_roles(frame: pl.DataFrame) -> dict[str, str]:
     if "train" in parts and len(parts - {"split"}) > 1:
         roles |= plain
     return {name: roles[name] for name in frame.columns if name in roles}
+
+
+def unread_splits(frame: pl.DataFrame) -> list[str]:
+    """Columns that are called a split and whose cells do not say which rows are for what.
+
+    Examples
+    --------
+    >>> unread_splits(pl.DataFrame({"split": [1, 2, 3], "Data split": ["train", "test", "val"]}))
+    ['split']
+    """
+    known = split_roles(frame)
+    return [name for name in frame.columns if name not in known and _plain_name(name) in SPLIT_NAMES]
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", name.strip().lower()).strip("_")
 
 
 def find_split(frame: pl.DataFrame, *, index: int = 0) -> SplitColumns | None:

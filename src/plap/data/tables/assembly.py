@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ from plap.data.columns import (
     infer_columns,
 )
 from plap.data.dataset import GraphData, Provenance
-from plap.data.tables.options import TableOptions
+from plap.data.tables.options import TableOptions, other_labels
 from plap.data.tables.table_file import Table
 from plap.errors import InputError
 from plap.graph import Graph, Symmetrize
@@ -156,6 +156,15 @@ class NodeColumns:
     transform: ColumnTransform | None = None
     notes: tuple[str, ...] = ()
     """What happened to the cells on the way, one sentence each."""
+
+    def remembered(self) -> dict[str, Any]:
+        """The options that a fitted model remembers.
+
+        The column of labels is among them where another one might be taken for it.
+        """
+        label = next((name for name, role in self.roles.items() if role is Role.LABEL), None)
+        doubtful = other_labels(self.frame.columns, label)
+        return ({"label": label} if doubtful else {}) | self.options.stored()
 
     def fitted(self, train: NDArray[np.bool_]) -> tuple[NodeColumns, NDArray[np.float32]]:
         """The columns with a transform that was fitted on the nodes ``train``, and all nodes' features."""

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from plap.data.columns.cells import trimmed
 from plap.data.columns.numbers import NumberReader, guess_format
 from plap.data.tables.table_file import Table
 from plap.errors import InputError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from plap.data.tables.name_index import NameIndex
 
 _EXAMPLES = 3
+_LOOKED_AT = 1000
+"""Rows of a column that say how its numbers are written."""
 _MOSTLY = 0.5
 """Share of the filled cells that must be numbers, for the way they are written to count."""
 
@@ -63,6 +66,8 @@ class BadRows:
         return (f"{self._table.path.name}: {rows} dropped ({shown}).",)
 
 
+_WHOLE = r"^-?(?:0|[1-9]\d*)\.0+$"
+"""A whole number as pandas writes a column of integers in which some are missing."""
 _SLICE = 1 << 24
 _MANY = 1 << 21
 
@@ -95,6 +100,8 @@ def _integers_or_text(ids: pl.Series) -> pl.Series:
         return ids.cast(pl.String) if number.null_count() > ids.null_count() else number
     # One look at the first spares names such as user17 the whole column.
     first = ids.drop_nulls().head(1)
+    if first.str.contains(_WHOLE).any() and ids.str.contains(_WHOLE).fill_null(True).all():
+        ids, first = (each.str.replace(r"\.0+$", "") for each in (ids, first))
     if first.cast(pl.Int64, strict=False).null_count():
         return ids
     number = ids.cast(pl.Int64, strict=False)
@@ -249,11 +256,28 @@ def is_vector(column: pl.Series) -> bool:
     )
 
 
-def as_written(column: pl.Series) -> tuple[pl.Series, str]:
+def decimal_commas_in(table: Table) -> Callable[[], bool]:
+    """Whether a column of a table certainly has decimal commas; its first rows are looked at when asked."""
+
+    def certain(name: str) -> bool:
+        head = table.head(name, _LOOKED_AT)
+        if head.dtype != pl.String:
+            return False
+        cells = trimmed(head).drop_nulls()
+        guess = guess_format(cells)
+        return (
+            bool(cells.len()) and guess.share >= _MOSTLY and not guess.other and guess.format.decimal == ","
+        )
+
+    return lambda: any(certain(name) for name in table.columns)
+
+
+def as_written(column: pl.Series, commas: Callable[[], bool] = lambda: False) -> tuple[pl.Series, str]:
     """Text that holds numbers with decimal commas, marks between thousands or signs, in plain figures.
 
     Cells that are no numbers stay as they are. Beside the column comes how its numbers were written; "" where
-    nothing had to be changed.
+    nothing had to be changed. Where ``1,234`` may be 1234 or 1.234, ``commas`` says whether commas are
+    decimal in the rest of the table.
 
     Examples
     --------
@@ -268,9 +292,15 @@ def as_written(column: pl.Series) -> tuple[pl.Series, str]:
     guess = guess_format(filled)
     if guess.share < _MOSTLY:
         return column, ""
-    read = NumberReader(guess.format).read(column).values
+    followed = guess.other is not None and commas()
+    chosen = guess.other if guess.other is not None and followed else guess.format
+    read = NumberReader(chosen).read(column).values
     figures = pl.Series(read, nan_to_null=True).cast(pl.String)
     said = guess.marks or ("per cent signs" if guess.percent else "currency signs")
+    if followed:
+        said = f"{chosen.describe(filled)}, as in other columns"
+    elif guess.other is not None:
+        said += " (if those are decimal marks, write points)"
     return pl.select(pl.coalesce(figures, column).alias(column.name)).to_series(), said
 
 

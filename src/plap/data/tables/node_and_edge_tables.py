@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plap.data.columns import CellError, Role, SplitColumns, find_split
-from plap.data.labels import encode_labels, is_integer, looks_numeric_target
+from plap.data.columns import CellError, Role, SplitColumns, find_split, unread_splits
 from plap.data.tables.assembly import NodeColumns
 from plap.data.tables.cells import (
     BadRows,
     Numbering,
     as_written,
+    decimal_commas_in,
     distinct,
     finite_numbers,
     is_numeric,
@@ -24,6 +24,7 @@ from plap.data.tables.cells import (
     same_kind,
     vectors,
 )
+from plap.data.tables.label_columns import SEVERAL, Labels, read_labels
 from plap.data.tables.options import (
     ID,
     LABEL,
@@ -34,13 +35,11 @@ from plap.data.tables.options import (
     TableOptions,
     find_role,
     named_column,
+    other_labels,
     quoted,
 )
 from plap.data.tables.table_file import Table, find_column
 from plap.errors import InputError
-
-SEVERAL = "label:"
-"""What the names of columns begin with where a node may have several labels."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Nodes:
     """What a table of nodes says; ``x`` is None if it has no features, or if these are raw columns."""
 
     ids: pl.Series
-    y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
+    y: Labels
     class_names: tuple[str, ...]
     x: NDArray[np.float32] | None
     feature_names: tuple[str, ...]
@@ -81,15 +80,7 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
         raise InputError(
             f"{table.path}: labels are in {label_column!r} and in {several[0]!r}, and one must go"
         )
-    numeric = None if label_column is None else _read_numbers(table, label_column, bad, options, notes)
-    y: NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
-    class_names: tuple[str, ...]
-    if numeric is not None:
-        y, class_names = numeric, ()
-    elif several:
-        y, class_names = _read_several(table, several)
-    else:
-        y, class_names = _read_labels(table, label_column, bad, options, lone_classes, notes)
+    y, class_names = read_labels(table, label_column, several, bad, options, lone_classes, notes)
     rows = np.flatnonzero(bad.kept)
     if not rows.size:
         raise InputError(f"{table.path}: no row is left, because all were dropped")
@@ -120,6 +111,14 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
         roles |= dict.fromkeys(split.names, Role.SPLIT)
         frame = frame.drop(*split.names)
         notes.append(f"{table.path.name}: the split is taken from {quoted(split.names)}.")
+    wanted = {*options.categorical, *options.numeric, *options.text}
+    for name in set(unread_splits(frame)) - wanted:
+        roles[name] = Role.IGNORED
+        frame = frame.drop(name)
+        notes.append(
+            f"{table.path.name}: the column {name!r} is not used, because its cells are not train, val and "
+            f"test; --categorical {name} makes a feature of it."
+        )
     columns = NodeColumns(frame, roles, options, table, rows) if frame.width else None
     said = (*table.notes, *notes)
     return Nodes(ids, y, class_names, None, (), said, columns, split)
@@ -128,7 +127,15 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
 def _label_column(table: Table, options: TableOptions, notes: list[str]) -> str | None:
     if _may_be_absent(table, options, "label"):
         return None
-    return find_role(table, options.label, LABEL, "--label", None, notes)
+    found = find_role(table, options.label, LABEL, "--label", None, notes)
+    others = other_labels(table.columns, found) if options.label is None else []
+    notes += [
+        f"{table.path.name}: {found!r} is taken for the label and {name!r} for a feature; --label {name} or "
+        f"--ignore {name} changes that."
+        for name in others
+        if name not in options.ignore
+    ]
+    return found
 
 
 def _may_be_absent(table: Table, options: TableOptions, name: str) -> bool:
@@ -145,117 +152,6 @@ def _split(table: Table, frame: pl.DataFrame, options: TableOptions) -> SplitCol
     if found is None:
         raise InputError(f"{table.path}: --split names {name!r}, whose cells are not train, val and test")
     return replace(found, names=(name,))
-
-
-def _read_numbers(
-    table: Table, name: str, bad: BadRows, options: TableOptions, notes: list[str]
-) -> NDArray[np.float64] | None:
-    """Labels that are numbers, NaN where unknown; None where they are classes."""
-    column = table.column(name)
-    if options.task == "classes" or not (column.dtype.is_numeric() or column.dtype == pl.String):
-        return None
-    if options.unknown is not None and column.dtype == pl.String:
-        column = column.set((column == options.unknown.strip()).fill_null(False), None)
-    cells, written = (column, "") if options.raw_features else as_written(column)
-    values = cells.cast(pl.Float64, strict=False)
-    wrong = (values.is_null() & column.is_not_null()).to_numpy()
-    found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy().copy()
-    wrong |= np.isinf(found)
-    if options.task is None and (wrong.any() or not looks_numeric_target(found)):
-        return None
-    if not options.keep_labels:
-        return np.where(wrong, np.nan, found)
-    bad.keep(~wrong, name, lambda row: f"{column[row]} is not a finite number")
-    if written:
-        notes.append(f"{table.path.name}: the numbers in {name!r} are written with {written}.")
-    if options.task is None:
-        different = np.unique(found[~np.isnan(found)]).size
-        notes.append(
-            f"{table.path.name}: the column {name!r} holds {different} different numbers, so a number is "
-            "predicted for each node; --task classes takes them for classes."
-        )
-    return found
-
-
-def _read_several(table: Table, names: list[str]) -> tuple[NDArray[np.float32], tuple[str, ...]]:
-    """0 and 1 [N, L], a row of NaN where all are empty."""
-    columns = [table.column(name) for name in names]
-    empty = np.stack([column.is_null().to_numpy() for column in columns], axis=1)
-    y = np.full(empty.shape, np.nan, dtype=np.float32)
-    known = ~empty.all(axis=1)
-    for k, (name, column) in enumerate(zip(names, columns, strict=True)):
-        missing = known & empty[:, k]
-        if missing.any():
-            table.fail(int(missing.argmax()), name, "is empty, but other labels of the row are not")
-        y[known, k] = numbers(table, column.fill_null("0" if column.dtype == pl.String else 0))[known]
-        wrong = known & (y[:, k] != 0) & (y[:, k] != 1)
-        if wrong.any():
-            row = int(wrong.argmax())
-            table.fail(row, name, f"{column[row]} is neither 0 nor 1")
-    return y, tuple(name.strip()[len(SEVERAL) :].strip() for name in names)
-
-
-def _read_labels(
-    table: Table,
-    name: str | None,
-    bad: BadRows,
-    options: TableOptions,
-    lone_classes: bool,
-    notes: list[str],
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Class numbers, -1 where unknown, and the names of the classes."""
-    unknown = np.full(table.height, -1, dtype=np.int64)
-    if name is None:
-        return unknown, ()
-    try:
-        return _classes(table, name, bad, options, lone_classes, notes)
-    except InputError as error:
-        if options.keep_labels:
-            raise
-        notes.append(f"Labels were not read: {error}.")
-        return unknown, ()
-
-
-def _classes(
-    table: Table, name: str, bad: BadRows, options: TableOptions, lone_classes: bool, notes: list[str]
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    column = table.column(name)
-    if column.dtype.is_float():
-        column = column.fill_nan(None)
-        whole = column.cast(pl.Int64, strict=False)
-        if whole.null_count() > column.null_count() or not (whole == column).all():
-            row = int((~(whole == column).fill_null(column.is_null())).arg_max() or 0)
-            table.fail(row, name, f"{column[row]} is not the name of a class: text or a whole number is")
-        column = whole
-    if not (column.dtype.is_integer() or column.dtype in (pl.String, pl.Boolean, pl.Null)):
-        table.fail(0, name, f"labels must be text or whole numbers, not {column.dtype}")
-    text = column.cast(pl.String).fill_null("").to_numpy().astype(np.str_)
-    if options.unknown is not None:
-        text[text == options.unknown.strip()] = ""
-    values = {str(value) for value in np.unique(text) if value}
-    if values == {"-1", "1"}:
-        notes.append(f"{table.path.name}: -1 and 1 in {name!r} are two classes, so -1 is not unknown here.")
-    elif all(is_integer(value) for value in values):
-        text[text == "-1"] = ""  # the usual number for "unknown", as everywhere in plap
-    text[~bad.kept] = ""
-    lone: list[str] = []
-
-    def fail(row: int, problem: str) -> None:
-        if lone_classes or not options.keep_labels:
-            return
-        if not options.drops:
-            advice = "; --on-bad-rows drop makes its label unknown"
-            table.fail(row, name, problem + advice)
-        lone.append(str(text[row]))
-
-    y, names = encode_labels(text, fail)
-    if lone:
-        counts = np.bincount(y[y >= 0], minlength=len(names))
-        lost = [each for each, count in zip(names, counts, strict=True) if count == 1]
-        text[np.isin(text, lost)] = ""
-        notes.append(f"{table.path.name}: seen once in {name!r} and so made unknown: {quoted(lost[:5])}.")
-        y, names = encode_labels(text, fail)
-    return y, names
 
 
 def _read_features(
@@ -396,7 +292,7 @@ def _read_weight(
         return None
     column = table.column(name)
     if not options.raw_features:
-        column, written = as_written(column)
+        column, written = as_written(column, decimal_commas_in(table))
         if written:
             notes.append(f"{table.path.name}: the weights in {name!r} are written with {written}.")
     if options.drops:

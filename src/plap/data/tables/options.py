@@ -114,6 +114,11 @@ _MISTAKEN = {"--target": "--target is the node that an edge leads to; --label na
 """What is said of an option that is easily taken for another."""
 
 
+def other_labels(columns: Sequence[str], chosen: str | None) -> list[str]:
+    """Columns beside the chosen one that are called what a column of labels usually is."""
+    return [name for name in columns if chosen and name != chosen and name.strip().lower() in LABEL]
+
+
 def find_role(
     table: Table, given: str | None, names: tuple[str, ...], flag: str, what: str | None, notes: list[str]
 ) -> str | None:

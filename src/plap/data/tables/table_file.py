@@ -24,6 +24,8 @@ _SNIFFED = 20
 _NOT_TEXT = re.compile(rb"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 _MULTIBYTE = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 """A character of more than one byte: a file with one and a wrong byte elsewhere is damaged UTF-8."""
+_INDEX = re.compile(r"__index_level_\d+__")
+"""What pandas calls the index of a table in a Parquet file."""
 
 
 class Table(Protocol):
@@ -134,10 +136,22 @@ class TextTable:
             if self._western():
                 return self._read()
             self._explain(error)
+        frame = self._with_names(frame)
         filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
         if filled.all():
             return frame, None
         return frame.filter(filled), filled.arg_true().to_numpy()
+
+    def _with_names(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Without columns that the header does not name: an index that pandas wrote, or commas at the end."""
+        named = [bool(name) for name in self._names]
+        if all(named) or not any(named) or len(named) != frame.width:
+            return frame
+        kept = [name for name, keep in zip(frame.columns, named, strict=True) if keep]
+        lost = frame.drop(kept)
+        if lost.select(pl.any_horizontal(pl.all().is_not_null().any())).item():
+            self.notes.append(f"{self.path.name}: a column without a name is not used.")
+        return frame.select(kept)
 
     @property
     def _in_memory(self) -> bool:
@@ -192,6 +206,7 @@ class TextTable:
             raise InputError(f"{self.path}: the first line must name the columns, and is empty")
         separator = "\t" if ".tsv" in self.path.name.lower() else self._guess_separator(text)
         names = [name.strip() for name in next(csv.reader([text], delimiter=separator))]
+        self._names = names
         twice = next((name for k, name in enumerate(names) if name and name in names[:k]), None)
         if twice is not None:
             raise InputError(f"{self.path}, line 1: the column {twice!r} is there twice")
@@ -269,11 +284,14 @@ class ParquetTable:
         self.notes: list[str] = []
         self._broken = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
         try:
-            self.columns: tuple[str, ...] = tuple(pl.read_parquet_schema(path))
+            names = tuple(pl.read_parquet_schema(path))
+            self.columns: tuple[str, ...] = tuple(name for name in names if not _INDEX.fullmatch(name))
             lazy = pl.scan_parquet(path, glob=False)
             self.height = int(lazy.select(pl.len()).collect().item())
         except self._broken as error:
             self._refuse(error)
+        if len(self.columns) < len(names):
+            self.notes.append(f"{path.name}: the index that pandas wrote is not used.")
 
     def column(self, name: str) -> pl.Series:
         """Return one column; empty text is null."""

@@ -190,8 +190,10 @@ class Multiclass(Task):
 
     def _recoded(self, y: Tensor, class_names: ClassNames) -> Tensor:
         mine = {str(name): k for k, name in enumerate(self.class_names)}
-        numbers = torch.tensor([*(mine.get(str(name), -1) for name in class_names), -1])
-        return numbers[y.clamp(min=-1)]
+        folded = {name.casefold(): k for name, k in mine.items()}  # True is true, unless both are classes
+        loose = folded if len(folded) == len(mine) else {}
+        numbers = [mine.get(str(name), loose.get(str(name).casefold(), -1)) for name in class_names]
+        return torch.tensor([*numbers, -1])[y.clamp(min=-1)]
 
 
 def _class_weights(given: Any, sizes: Tensor, names: ClassNames) -> tuple[float, ...]:

@@ -10,7 +10,7 @@ from plap.training.devices import (
 )
 from plap.training.pieces.checkpoints import Checkpoint
 from plap.training.pieces.cutting import Piece, Pieces
-from plap.training.pieces.model_on_pieces import EvaluateOn, check_place_of_evaluation
+from plap.training.pieces.model_on_pieces import EvaluateOn
 from plap.training.pieces.trainer import train_in_pieces
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "Piece",
     "Pieces",
     "Ranks",
-    "check_place_of_evaluation",
     "choose_device",
     "join_ranks",
     "restart_count",

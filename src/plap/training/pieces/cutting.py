@@ -20,6 +20,7 @@ from plap.nn.linear import Features
 from plap.parts import PartLoader, Subgraph, induced, partition, with_halo
 from plap.split_masks import SplitLike
 from plap.training.inputs import make_inputs
+from plap.training.modules import Halo
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,14 +56,6 @@ class Piece:
             nodes=self.nodes.to(device, non_blocking=True),
             labels=self.labels.to(device, non_blocking=True),
         )
-
-
-class Halo(NamedTuple):
-    """What must surround nodes for their predictions to be exact."""
-
-    hops: int
-    rim_loops: bool
-    """Whether self-loops replace the edges that lead out, see :func:`plap.parts.with_halo`."""
 
 
 class Share(NamedTuple):

@@ -20,9 +20,9 @@ from plap.parts.subgraph import halo_size
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
 from plap.training.devices import Ranks
-from plap.training.modules import check_logits, seeded
+from plap.training.modules import Halo, check_logits, halo_of, seeded
 from plap.training.native import mask_keys
-from plap.training.pieces.cutting import Halo, Piece, Pieces, Share
+from plap.training.pieces.cutting import Piece, Pieces, Share
 
 
 def logits_of(kind: ModelKind[Any], module: torch.nn.Module, piece: Piece, num_classes: int) -> Tensor:
@@ -36,21 +36,6 @@ def logits_of(kind: ModelKind[Any], module: torch.nn.Module, piece: Piece, num_c
     else:
         logits = module(x, piece.graph.edge_index)
     return check_logits(kind, logits, (piece.graph.num_nodes, num_classes)).index_select(0, piece.rows)
-
-
-def halo_of(config: RunConfig, module: torch.nn.Module) -> Halo | None:
-    """The halo with which predictions are exact; None if it is not known how far the model sees.
-
-    The number of hops is given by the model (:attr:`plap.models.ModelKind.hops`) or by an attribute ``hops``
-    of its module. A model that takes an ``edge_index`` gets no self-loops at the rim, which would have to be
-    weighted, but one hop more: every node whose messages count then has all its neighbours.
-    """
-    kind = find_model(config.model)
-    hops = getattr(module, "hops", None) if kind.hops is None else kind.hops(config.parameters)
-    if not isinstance(hops, int) or hops < 0:
-        return None
-    takes_loops = kind.takes == "graph"
-    return Halo(hops if takes_loops else hops + 1, rim_loops=takes_loops)
 
 
 class PieceLoss(torch.nn.Module):
@@ -156,18 +141,6 @@ _known: WeakKeyDictionary[Pieces, dict[tuple[Halo, int, int], bool]] = WeakKeyDi
 """Results of :func:`halos_are_less`, so that models and seeds on the same pieces do not count again."""
 
 
-def check_place_of_evaluation(on: str) -> None:
-    """Refuse anything but the values of ``EvaluateOn``.
-
-    Examples
-    --------
-    >>> check_place_of_evaluation("nowhere")
-    Traceback (most recent call last):
-    plap.errors.InputError: evaluation must be one of auto, halos, whole, not 'nowhere'
-    """
-    check_choice("evaluation", on, EvaluateOn)
-
-
 class Evaluation:
     """Loss and score at the validation nodes, and logits of all nodes; the same for any number of ranks.
 
@@ -187,7 +160,7 @@ class Evaluation:
     def __init__(
         self, pieces: Pieces, config: RunConfig, module: torch.nn.Module, ranks: Ranks, on: EvaluateOn
     ) -> None:
-        check_place_of_evaluation(on)
+        check_choice("evaluation", on, EvaluateOn)
         self._kind, self._module = find_model(config.model), module
         self._pieces, self._ranks = pieces, ranks
         self._halo = halo_of(config, module)
