@@ -72,6 +72,11 @@ def test_networkx_with_attributes() -> None:
     assert data.feature_names == ("age",)
     assert data.graph.is_weighted
     assert data.graph.num_edges == graph.number_of_edges()
+    assert not any("Made undirected" in note for note in data.notes)
+    one_way = networkx.DiGraph(graph.edges)
+    for node in one_way:
+        one_way.nodes[node]["club"] = graph.nodes[node]["club"]
+    assert any("Made undirected" in note for note in plap.read_tables(one_way, label="club").notes)
 
 
 def test_networkx_attributes_may_have_any_keys() -> None:

@@ -139,6 +139,8 @@ def _from_networkx(
         if column != id_column:
             nodes[column] = [attributes.get(column) for attributes in of_nodes]
     ends = [(source, target, _by_text(attributes)) for source, target, attributes in graph.edges(data=True)]
+    if not graph.is_directed():
+        ends += [(target, source, attributes) for source, target, attributes in ends if source != target]
     known = dict.fromkeys(key for _, _, attributes in ends for key in attributes)
     first, second = ("source", "target") if not {"source", "target"} & set(known) else ("node 1", "node 2")
     edges: dict[str, list[Any]] = {
