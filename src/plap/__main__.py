@@ -1,5 +1,5 @@
 """``python -m plap``."""
 
-from plap.cli import main
+from plap_command import main
 
 main()

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +226,7 @@ def test_ctrl_c_keeps_the_best_so_far(
 
         yield lambda name: report
 
-    monkeypatch.setattr(sys.modules["plap.cli.fit"], "show_progress", impatient)
+    monkeypatch.setattr(import_module("plap.cli.fit"), "show_progress", impatient)
     out = tmp_path / "out"
     assert run(monkeypatch, "fit", str(folder), "-o", str(out), "--no-tune", "--seeds", "2") == 3
     assert len(epochs) == 5

@@ -49,6 +49,13 @@ def test_numbers_from_tables(
     np.testing.assert_allclose(again["predicted"], table["predicted"], rtol=1e-3)
     assert run(monkeypatch, "report", str(out)) == 0
     assert "mean absolute error" in capsys.readouterr().out
+    page = (out / "report.html").read_text()
+    for command in (["inspect", out], ["inspect", out, "--edges-out", tmp_path / "e.csv"], ["attack", out]):
+        assert run(monkeypatch, *command) == 2
+        assert "holds a model for numbers; only a model of one class per node" in capsys.readouterr().err
+    assert "Check the least trusted edges" in page
+    assert "--edges-out" not in page
+    assert "plap attack" not in page
 
 
 def test_a_rare_class_from_tables(

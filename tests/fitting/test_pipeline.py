@@ -132,7 +132,8 @@ def test_settings_and_options_exclude_each_other(data: GraphData) -> None:
     ("options", "sentence"),
     [
         ({"rivals": ("mpl",)}, r"rivals must be one of .*boosting.*, not 'mpl' \(did you mean 'mlp'\?\)"),
-        ({"models": "pgn"}, "model must be one of"),
+        ({"models": ("pgnn", "pgn")}, "model must be one of"),
+        ({"models": "mlp"}, "models must contain pgnn, beside which mlp can be searched"),
         ({"seeds": 0}, "seeds must be an integer of 1 or more"),
         ({"seeds": "a"}, "seeds must be an integer of 1 or more"),
         ({"budget": "x", "search": False}, "budget must be auto or a positive number of epochs, not 'x'"),
@@ -229,10 +230,14 @@ def test_a_column_beside_the_label_stays_a_feature_in_a_prediction(tmp_path: Pat
 
 
 def test_whoever_interrupts_is_not_told_of_a_limit(data: GraphData, parts: Split) -> None:
-    def announce(name: str) -> Any:
-        return lambda state: signal.raise_signal(signal.SIGINT) if state.epoch == 3 else None
+    told: list[Any] = []
 
-    result = fit(data, parts, announce=announce, budget=500, rivals=())
+    def report(state: Any) -> None:
+        told.append(state)
+        if len(told) == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    result = fit(data, parts, announce=lambda name: report, budget=500, rivals=())
     assert result.interrupted
     assert not any("cut short" in note for note in result.notes)
 

@@ -61,6 +61,7 @@ def test_the_relation_that_helps_gets_the_weight(tmp_path: Path) -> None:
     rows = {row.name: row for row in result.content.relations}
     assert rows["friends"].without < rows["mails"].without
     assert "Relations" in result.page
+    assert "plap attack" not in result.page
     out = result.save(tmp_path / "out")
     again = plap.fitting.prediction.predict_nodes  # the saved model has the factors
     model = plap.fitting.artifacts.load_model(out)

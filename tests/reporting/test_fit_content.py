@@ -5,20 +5,26 @@ import re
 from dataclasses import replace
 
 import pytest
+import torch
 
+import plap
 import report_samples
+from plap.data.splits import Split
 from plap.errors import InputError
+from plap.insight.attack import AttackCurve
 from plap.reporting.fit_content import (
+    ClassRow,
     ConfusionMatrix,
     DatasetFacts,
     FitReport,
+    NeighbourFacts,
     NodeRow,
     Score,
     TrainingRun,
     TrialRow,
     finding,
 )
-from plap.reporting.html_page import fit_page
+from plap.reporting.html_page import caption, fit_page
 from plap.reporting.svg_figures import Scale, loss_figure, matrix_figure, score_figure, search_figure
 
 EVIL = "<script>alert(1)</script>\"'&"
@@ -85,11 +91,58 @@ def test_finding_tells_better_from_equal_from_worse() -> None:
     )
     assert "It is" not in finding([Score("PGNN", 0.6), Score("MLP", 0.5)], 1)
     ahead = finding([Score("PGNN", 0.6), Score("label propagation", 0.8, differs=False)], 9)
-    assert ahead.endswith("Label propagation scored higher on these nodes, which may be chance.")
-    assert "scored higher" not in finding([Score("PGNN", 0.6), Score("MLP", 0.5, differs=False)], 9)
+    assert ahead.endswith("Label propagation was better on these nodes, which may be chance.")
+    assert "was better" not in finding([Score("PGNN", 0.6), Score("MLP", 0.5, differs=False)], 9)
+    errors = [Score("PGNN", 6.0), *(Score(name, 5.0, differs=False) for name in ("MLP", "GCN"))]
+    assert finding(errors, 9, "mean absolute error", share=False, higher_is_better=False).endswith(
+        "MLP and GCN were better on these nodes, which may be chance."
+    )
     assert finding([Score("PGNN", 0.6)], 10, "micro-F1") == (
         "On 10 held-out nodes, PGNN reaches a micro-F1 of 60.0 %."
     )
+
+
+def test_a_share_of_no_nodes_is_a_dash() -> None:
+    rows = (ClassRow("absent", 3, 0, 0.0, None, None), ClassRow("never", 3, 4, None, 0.0, 0.0))
+    page = fit_page(replace(report_samples.report(), per_class=rows))
+    shown = {
+        name: re.findall(r">([^<]*)</td>", page.split(f">{name}</th>")[1])[2:5]
+        for name in ("absent", "never")
+    }
+    assert shown == {"absent": ["0.0 %", "–", "–"], "never": ["–", "0.0 %", "0.0 %"]}
+
+
+def test_a_class_without_held_out_nodes_has_no_recall() -> None:
+    data = plap.data.csbm(phi=0.5, n=60, f=5, seed=1)
+    third = replace(data, y=torch.arange(60) % 3, class_names=("a", "b", "c"))
+    test = (torch.arange(60) >= 30) & (third.y != 2)
+    val = (torch.arange(60) >= 20) & (torch.arange(60) < 30)
+    parts = Split("public", torch.arange(60) < 20, val, test)
+    result = plap.fit(third, split=parts, search=False, seeds=1, max_epochs=2, rivals=())
+    row = result.content.per_class[2]
+    assert (row.test, row.recall, row.f1) == (0, None, None)
+    said = result.task.decode(result.model.probabilities[test])
+    for k, each in enumerate(result.content.per_class):
+        assert (each.precision is None) == (not bool((said == k).any()))
+
+
+def test_one_of_anything_is_singular() -> None:
+    one = FitReport(
+        DatasetFacts("one", 1, 1, 1, 1, 0, 0, 1),
+        "",
+        (),
+        trials=(TrialRow({}, 0.5, 1),),
+        neighbours=NeighbourFacts(1, 1, 0, ()),
+        runner_up={"p": 1},
+        runner_up_members=1,
+    )
+    page = re.sub("<[^>]*>", "", fit_page(one))
+    for piece in (
+        "1 node\n", "1 edge\n", "1 feature\n", "1 class\n", "1 training run,",
+        "Of 1 held-out node, 1 is classified", "members of the ensemble has that",
+    ):  # fmt: skip
+        assert piece in page
+    assert caption(AttackCurve(1, 1.0, (), poisoning=False, local=False)).endswith("1 test node is judged.")
 
 
 @pytest.mark.parametrize("values", [[0.0], [1.0, 1.0], [], [1e-9, 2e-9], [-5, 1e6], [math.nan, 3.0]])

@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
+import plap
 import report_samples
 from plap.reporting.fit_content import ColumnRow, FitReport, NeighbourFacts, Score
 from plap.reporting.html_page import next_steps
@@ -39,6 +42,8 @@ def test_small_samples_are_named() -> None:
     assert "Label more nodes" not in said(REPORT)
     wide = replace(REPORT, scores=(replace(REPORT.scores[0], low=0.6, high=0.9),))
     assert "2068 held-out nodes leave an interval of 60.0 to 90.0 %" in said(wide)
+    one = replace(wide, dataset=replace(wide.dataset, test=1))
+    assert "1 held-out node leaves an interval of 60.0 to 90.0 %" in said(one)
     rare = replace(REPORT, per_class=(replace(REPORT.per_class[0], train=3), *REPORT.per_class[1:]))
     assert "fewer than 10 training labels: Theory (3)." in said(rare)
 
@@ -69,6 +74,30 @@ def test_probabilities_and_columns() -> None:
 
 def test_commands_fit_the_task() -> None:
     assert "plap attack OUT" in said(REPORT)
-    assert "plap attack OUT" not in said(replace(REPORT, per_class=()))
+    assert "plap attack OUT" not in said(replace(REPORT, attackable=False))
+    assert "plap inspect OUT --edges-out" in said(REPORT)
+    numbers = said(replace(REPORT, per_class=()))
+    assert "Check the least trusted edges" in numbers
+    assert "plap inspect OUT" not in numbers
     assert "begin with the least certain ones" in said(REPORT)
     assert "begin with" not in said(replace(REPORT, uncertain_nodes=()))
+
+
+RING = [(k, (k + 1) % 60) for k in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("graph", "works"),
+    [
+        (plap.Graph.from_edges(RING), True),
+        (plap.Graph.from_edges(RING, weight=[2.0] * 60), False),
+        (plap.Graph.from_edges([*RING, (3, 3)], self_loops="keep"), False),
+        (plap.Graph.from_edges(RING[:4], num_nodes=60), False),
+        (plap.Graph.from_edges([], num_nodes=60), False),
+    ],
+    ids=["plain", "weights", "a loop", "too few edges", "no edges"],
+)
+def test_an_attack_is_suggested_where_it_works(graph: plap.Graph, works: bool) -> None:
+    data = replace(plap.data.csbm(phi=0.5, n=60, f=5, seed=1), graph=graph)
+    result = plap.fit(data, search=False, seeds=1, max_epochs=2, rivals=())
+    assert ("plap attack OUT" in result.page) is works

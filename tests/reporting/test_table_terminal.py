@@ -3,15 +3,18 @@ from __future__ import annotations
 import io
 import re
 from dataclasses import replace
-from typing import Literal
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import pytest
 from rich.console import Console
 
 import outcome_samples
+import report_samples
 from plap.experiments.table_report import table_report
 from plap.experiments.table_result import TableResult
-from plap.reporting.terminal import show_table
+from plap.reporting.terminal import learned_sentences, show_fit, show_story, show_table
 
 BOLD, BOLD_UNDERLINED, DIM = "\x1b[1m", "\x1b[1;4m", "\x1b[2m"
 
@@ -111,3 +114,26 @@ def test_names_are_not_taken_for_markup() -> None:
     text = shown(replace(own, title="[dim]Own", rules=("[b]rule",)), terminal=True)
     for part in (model, name, "[dim]Own", "[b]rule"):
         assert part in text
+
+
+def test_one_of_anything_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    story = replace(report_samples.nodes().stories[0], num_neighbours=1, num_features=1, hops=1)
+    show_story(story, share=True)
+    show_fit(replace(report_samples.report(), runner_up={"p": 1}, runner_up_members=1), Path("out"))
+    found = {
+        "entropy": {"mean": None},
+        "trust": {"edges": 1, "below_chance": 1, "median": 0.5},
+        "neighbours": {"judged": 1, "helped": 1, "harmed": 0, "mean_gain": 0.5},
+    }
+    learned: Any = SimpleNamespace(summary=lambda: found)
+    said = " ".join([*capsys.readouterr().out.split(), *learned_sentences(learned, fitted_here=True)])
+    for piece in (
+        "of 1 neighbour and",
+        "of 1 value, the largest",
+        "more than 1 edge away",
+        "1 of the 5 members of the ensemble has that",
+        "Of 1 edge, 1 looks more like",
+        "Of 1 held-out node, 1 is classified correctly",
+    ):
+        assert piece in said
+    assert learned_sentences(learned, fitted_here=False)[1].startswith("Of 1 node with a known label, 1 is")

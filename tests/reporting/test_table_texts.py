@@ -170,6 +170,9 @@ def test_summary_counts_what_agrees() -> None:
     said = summary(table_report(result))
     assert f"Of {66 - counts['unknown']} cells with a published value, {counts['agrees']} agree" in said
     assert f"above it and {counts['below']} below it." in said
+    one = table_report(result)
+    one = replace(one, cells=tuple(cell for cell in one.cells if cell.agreement == "agrees")[:1])
+    assert "Of 1 cell with a published value, 1 agrees with it, 0 are above it" in summary(one)
     own = replace(result, cells=tuple(replace(cell, published=None) for cell in result.cells))
     assert summary(table_report(own)) == "65 of 66 cells have values."
 

@@ -10,7 +10,14 @@ import sklearn.metrics
 
 from plap.fitting import FitResult, FitSettings, fit
 from plap.fitting.task_content import task_sections
-from plap.reporting.task_sections import Residuals, TaskSections, residual_figure, task_figures
+from plap.reporting.task_sections import (
+    CalibrationBin,
+    Residuals,
+    TaskSections,
+    calibration_figure,
+    residual_figure,
+    task_figures,
+)
 from rare_graph import number_graph, rare_graph
 
 QUICK = FitSettings(fixed={"p": 2.0}, search=False, seeds=1, hidden=8, max_epochs=30)
@@ -54,6 +61,8 @@ def test_thresholds_and_suspects(rare: FitResult) -> None:
     shares = [row.probability for row in sections.suspects]
     assert shares == sorted(shares, reverse=True)
     assert {row.role for row in sections.suspects} <= {"validation", "held out", "unlabelled"}
+    assert all((row.precision is None) == (row.found == 0) for row in sections.thresholds)
+    assert any(row.precision is None for row in sections.thresholds)
     assert sum(each.count for each in sections.calibration) == int(test.sum())
     assert "coverage of 90.0 %" in sections.sets
 
@@ -75,6 +84,11 @@ def test_the_page_of_numbers(numbers: FitResult) -> None:
     for part in ("ranking", "confusion", "classes", "calibration", "suspects"):
         assert f'id="{part}"' not in page
     assert "<b>0</b> classes" not in page
+
+
+def test_a_group_of_one_node_is_singular() -> None:
+    figure = calibration_figure([CalibrationBin(0.9, 1.0, 1), CalibrationBin(0.5, 0.5, 2)])
+    assert [mark.title.split(":")[0] for mark in figure.lines[0].marks] == ["1 node", "2 nodes"]
 
 
 def test_many_residuals_are_thinned() -> None:

@@ -10,16 +10,22 @@ import errno
 import io
 import os
 import re
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from inspect import getdoc
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from plap import __version__
 from plap.errors import InputError
+from plap_command import NO_RESULT, NOTHING_WRITTEN, as_interrupt
 
 
 class _Entry(NamedTuple):
@@ -47,12 +53,47 @@ COMMANDS = {
 """By name, in the order of ``plap --help``; the module in this package has the same name."""
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let SIGTERM do what Ctrl-C does; an end without a result is one sentence and exit code 4."""
+    before = None
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGTERM, as_interrupt)
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(NOTHING_WRITTEN, file=sys.stderr)
+        sys.exit(NO_RESULT)
+    finally:
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+class _Group(TyperGroup):
+    """The whole command line; Typer itself ends an interrupt with exit code 130 and without a word."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse what comes before the subcommand."""
+        with interruptible():
+            return super().make_context(*arguments, **options)
+
+
+class _Command(TyperCommand):
+    """A subcommand, in the same way."""
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse its arguments."""
+        with interruptible():
+            return super().make_context(*arguments, **options)
+
+
 def application(wanted: str | None = None) -> typer.Typer:
     """The whole command line, of which only the subcommand ``wanted`` is imported.
 
     The others are there by name and summary, for the list of commands and for "did you mean".
     """
     app = typer.Typer(
+        cls=_Group,
         help="p-Laplacian graph neural networks: for graphs whose edges may lie.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
@@ -67,7 +108,7 @@ def application(wanted: str | None = None) -> typer.Typer:
         if isinstance(loaded, typer.Typer):
             app.add_typer(loaded, name=name)
         else:
-            app.command(name, help=_paragraphs(loaded))(loaded)
+            app.command(name, cls=_Command, help=_paragraphs(loaded))(loaded)
     return app
 
 
@@ -80,7 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.reconfigure(errors="replace")  # a terminal that lacks a letter shows a question mark
     try:
         try:
-            application(wanted)(given)
+            with interruptible():
+                command = get_command(application(wanted))
+            command(given)
         finally:
             sys.stdout.flush()
     except InputError as error:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from plap.cli.inspect import in_role, open_fitted
+from plap.cli.inspect import check_one_class, in_role, open_fitted
 from plap.cli.shared import JsonOption, NodesOption, RootOption, check_writable, write_atomically
 from plap.data.splits import HoldOut
 from plap.errors import InputError
@@ -20,6 +20,7 @@ from plap.fitting.prediction import member_configs
 from plap.insight import load_members
 from plap.insight.attack import AttackCurve, AttackPoint, attack_curve, retraining
 from plap.reporting.html_page import with_attack_section
+from plap.reporting.number_text import counted
 from plap.reporting.terminal import make_console, print_line, text_table
 
 _PARTS = (0.1, 0.25, 0.5, 1.0)
@@ -72,8 +73,7 @@ def attack(
         check_result_writable(out, flag="OUT")
         (html,) = read_files(out, ("report.html",))
     file = load_model(out)
-    if not file.task.one_class_per_node:
-        raise InputError(f"{out} holds a model of several labels per node; only one class can be attacked")
+    check_one_class(out, file, "attacked")
     data = open_fitted(out, file, graph, nodes=nodes, root=root)
     known = file.task.recoded(data.y, data.task)
     if known is None or data.graph.digest != file.graph_digest:
@@ -117,5 +117,5 @@ def _show(curve: AttackCurve, name: str) -> None:
     ]
     columns = (f"share {whose}", "changed edges", "accuracy under attack", "with random edges")
     when = "before" if curve.poisoning else "after"
-    title = f"{name}: accuracy on {curve.nodes} test nodes, the edges changed {when} training"
+    title = f"{name}: accuracy on {counted(curve.nodes, 'test node')}, the edges changed {when} training"
     make_console().print(text_table(columns, rows, title=title))

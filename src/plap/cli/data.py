@@ -12,6 +12,7 @@ import typer
 from plap.data.benchmarks.files import holding_folder, missing_sentence, search_folders, verify_benchmark
 from plap.data.benchmarks.registry import BENCHMARKS, find
 from plap.errors import InputError
+from plap.reporting.number_text import counted
 from plap.reporting.terminal import make_console, text_table
 
 data_app = typer.Typer(
@@ -76,7 +77,8 @@ def verify_files(
         )
     wrong = [sentence for result in results for sentence in result.wrong]
     if wrong:
-        more = f" ({len(wrong) - 1} more files differ)" if len(wrong) > 1 else ""
+        differ = "differs" if len(wrong) == 2 else "differ"
+        more = f" ({counted(len(wrong) - 1, 'more file')} {differ})" if len(wrong) > 1 else ""
         raise InputError(wrong[0] + more)
     if name is not None and results[0].status == "missing":
         raise InputError(missing_sentence(benchmarks[0], root))

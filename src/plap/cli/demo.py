@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from plap.cli.fit import check_place, run
-from plap.cli.progress import interruptible
+from plap.cli.progress import ends_early
 from plap.cli.shared import JsonOption, OutOption, QuietOption
 from plap.data import csbm, perturb_edges, split
 from plap.fitting import FitSettings
 from plap.fitting.settings import MODEL
 
 
+@ends_early()
 def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet: QuietOption = False) -> None:
     """Fit a noisy heterophilic graph and compare pGNN with its rivals."""
     check_place(out)
@@ -27,5 +28,4 @@ def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet:
         models=(MODEL,), fixed={"penalty": "power"}, budget=3600, seeds=4, max_epochs=300, patience=100,
         rivals=("mlp", "gcn", "labels"),
     )  # fmt: skip
-    with interruptible():
-        run(data, split(data, seed=7), settings, out, as_json=as_json, quiet=quiet)
+    run(data, split(data, seed=7), settings, out, as_json=as_json, quiet=quiet)

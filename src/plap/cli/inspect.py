@@ -149,10 +149,7 @@ def inspect_model(
         if path is not None:
             check_table(path, flag)
     file = load_model(out)
-    if not file.task.one_class_per_node:
-        raise InputError(
-            f"{out} holds a model of several labels per node; only one class per node can be inspected"
-        )
+    check_one_class(out, file, "inspected")
     data = open_fitted(out, file, graph, nodes=nodes, root=root)
     learned = _learned(out, file, data)
     for (flag, path), table in zip(tables.items(), (learned.edges, learned.nodes), strict=True):
@@ -180,6 +177,14 @@ def explain_prediction(
         print(json.dumps(asdict(story), indent=2, ensure_ascii=False))
     else:
         show_story(story, share=not file.task.numeric)
+
+
+def check_one_class(out: Path, file: SavedModel, wish: str) -> None:
+    """Refuse a model for numbers or of several labels per node; ``wish`` is such as "inspected"."""
+    if file.task.one_class_per_node:
+        return
+    kind = "for numbers" if file.task.numeric else "of several labels per node"
+    raise InputError(f"{out} holds a model {kind}; only a model of one class per node can be {wish}")
 
 
 def check_table(path: Path, flag: str) -> None:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import TextIO
 
-import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from plap.cli import interruptible
 from plap.errors import InputError
 from plap.fitting.search import Announce, StoppedTooEarlyError
 from plap.training.loop import ProgressCallback
@@ -145,28 +142,15 @@ def _bars() -> Iterator[Announce]:
         yield announce
 
 
-INTERRUPTED, NO_RESULT = 3, 4
-"""Exit codes: interrupted with a result, and without one."""
+INTERRUPTED = 3
+"""Exit code: interrupted with a result."""
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Let SIGTERM do what Ctrl-C does; an end without a result is one sentence and exit code 4."""
-    before = None
-    if threading.current_thread() is threading.main_thread():
-        before = signal.signal(signal.SIGTERM, _as_interrupt)
-    try:
-        yield
-    except (KeyboardInterrupt, StoppedTooEarlyError):
-        print("plap: interrupted before there was a result, so nothing was written", file=sys.stderr)
-        raise typer.Exit(NO_RESULT) from None
-    finally:
-        if before is not None:
-            signal.signal(signal.SIGTERM, before)
-
-
-def _as_interrupt(number: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler):  # ignored, as under nohup
-        raise KeyboardInterrupt
-    handler(signal.SIGINT, frame)
+def ends_early() -> Iterator[None]:
+    """For a command that fits: one that is stopped before there is a result says so, with exit code 4."""
+    with interruptible():
+        try:
+            yield
+        except StoppedTooEarlyError:
+            raise KeyboardInterrupt from None

@@ -11,7 +11,7 @@ import typer
 from plap.data.metrics import METRICS
 from plap.errors import InputError
 from plap.fitting.artifacts import load_metrics
-from plap.reporting.number_text import shown
+from plap.reporting.number_text import counted, shown
 from plap.reporting.terminal import make_console, print_line, text_table
 
 
@@ -31,7 +31,7 @@ def report(
             (m["name"], m["uses"], shown(m["scores"][name], metric.share).removesuffix(" %"))
             for m in metrics["methods"]
         ]
-        title = f"{metrics['graph']}: {metrics['split']['sizes'][2]} held-out nodes"
+        title = f"{metrics['graph']}: {counted(metrics['split']['sizes'][2], 'held-out node')}"
     except (KeyError, TypeError, IndexError, AttributeError):
         raise InputError(f"{out / 'metrics.json'} was not written by this version of plap") from None
     console = make_console()

@@ -41,6 +41,8 @@ MOST_JUDGED = 100_000
 """Edges beyond which as many are drawn at random and judged."""
 _MOST_SHUFFLED = 20_000_000
 """Numbers that may go through the model to measure columns and neighbours: a few seconds."""
+_FEWEST_ATTACKED = 5
+"""Edges below which ``plap attack``, which changes up to a tenth of them, changes none."""
 _MEMBERS_OF_SAMPLE = 1
 """Members of the ensemble that judge the edges of a sample."""
 
@@ -76,7 +78,7 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
         judged_edges=MOST_JUDGED if data.graph.num_edges > MOST_JUDGED else None,
         columns=_columns(comparison),
         relations=_relations(comparison),
-        uses_edges=fitted.config.uses_edges,
+        attackable=single and _attackable(comparison),
         neighbours=_neighbours(comparison) if single else None,
         chosen=_hyperparameters(fitted.config),
         runner_up={} if fitted.runner_up is None else _hyperparameters(fitted.runner_up),
@@ -161,8 +163,8 @@ def _per_class(comparison: Comparison) -> list[ClassRow]:
         right, true, said = counts[k, k], counts[k].sum(), counts[:, k].sum()
         rows.append(
             ClassRow(
-                name, int((known == k).sum()), int(true), right / max(said, 1), right / max(true, 1),
-                2 * right / max(true + said, 1),
+                name, int((known == k).sum()), int(true), right / said if said else None,
+                right / true if true else None, 2 * right / (true + said) if true else None,
             )
         )  # fmt: skip
     return rows
@@ -238,6 +240,13 @@ def _relations(comparison: Comparison) -> list[RelationRow]:
         edges = int((relations.shares[k] > 0).sum()) // 2
         rows.append(RelationRow(name, edges, relations.factors[name], score))
     return rows
+
+
+def _attackable(comparison: Comparison) -> bool:
+    graph = comparison.data.graph
+    if graph.is_weighted or graph.num_self_loops or graph.num_edges < _FEWEST_ATTACKED:
+        return False
+    return any(run.config.uses_edges for run in comparison.fitted.members)
 
 
 def _neighbours(comparison: Comparison) -> NeighbourFacts | None:

@@ -107,6 +107,11 @@ class FitSettings:
             parse_duration(self.time_limit)
             if self.pieces is not None:
                 raise InputError("time_limit does not go with training in pieces")
+        if self.models != "auto" and MODEL not in self.models:
+            raise InputError(
+                f"models must contain {MODEL}, beside which {', '.join(self.models)} can be searched; what a "
+                "model is to be compared with are rivals"
+            )
         for name in () if self.models == "auto" else self.models:
             if find_model(name).pair_states is None:  # the page shows which edges the model trusts
                 raise InputError(f"models may be {models_with('pair_states')}, not {name}: see rivals")

@@ -120,8 +120,8 @@ def _thresholds(
         right = int((said & positive).sum())
         rows.append(
             ThresholdRow(
-                cut, int(said.sum()), right / max(int(said.sum()), 1), right / int(positive.sum()),
-                2 * right / max(int(said.sum() + positive.sum()), 1), cut == chosen,
+                cut, int(said.sum()), right / int(said.sum()) if said.any() else None,
+                right / int(positive.sum()), 2 * right / int(said.sum() + positive.sum()), cut == chosen,
             )
         )  # fmt: skip
     return rows

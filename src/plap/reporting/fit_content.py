@@ -70,9 +70,11 @@ class ClassRow:
     name: str
     train: int
     test: int
-    precision: float
-    recall: float
-    f1: float
+    precision: float | None
+    """None where the class was never predicted."""
+    recall: float | None
+    """None, and so is F1, where no held-out node is of the class."""
+    f1: float | None
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,8 @@ class FitReport:
     columns: Sequence[ColumnRow] = ()
     neighbours: NeighbourFacts | None = None
     relations: Sequence[RelationRow] = ()
-    uses_edges: bool = True
-    """Whether the model looks at edges."""
+    attackable: bool = True
+    """Whether ``plap attack`` has edges to change and a model to mislead by them."""
     judged_edges: int | None = None
     """How many edges were drawn and judged; None: all were."""
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)
@@ -251,7 +253,8 @@ def finding(
         text += f" On this data, {best.name} is the better choice."
     ahead = [score.name for score in worse if score.differs is False]
     if ahead:
-        text += f" {_capital(joined(ahead))} scored higher on these nodes, which may be chance."
+        were = "was" if len(ahead) == 1 else "were"
+        text += f" {_capital(joined(ahead))} {were} better on these nodes, which may be chance."
     return text
 
 

@@ -153,8 +153,9 @@ def _size_of_test(report: FitReport) -> str:
     if low is None or high is None or high - low < _WIDE:
         return ""
     nodes = counted(report.dataset.test, "held-out node")
+    leave = "leaves" if report.dataset.test == 1 else "leave"
     return (
-        f"Label more nodes before comparing models: {nodes} leave an interval of "
+        f"Label more nodes before comparing models: {nodes} {leave} an interval of "
         f"{100 * low:.1f} to {100 * high:.1f} %."
     )
 
@@ -172,10 +173,10 @@ def _edges(report: FitReport) -> str:
     if not few:
         return ""
     count = counted(len(few), "edge") + (" or more" if len(few) == len(report.doubted_edges) else "")
-    return (
-        f"Check the least trusted edges: {count} with a trust below {_DOUBTED}. "
-        "“plap inspect OUT --edges-out edges.csv” ranks all of them."
-    )
+    sentence = f"Check the least trusted edges: {count} with a trust below {_DOUBTED}."
+    if not report.per_class:  # plap inspect takes models of one class per node only
+        return sentence
+    return f"{sentence} “plap inspect OUT --edges-out edges.csv” ranks all of them."
 
 
 def _neighbours(report: FitReport) -> str:
@@ -221,7 +222,7 @@ def _labels(report: FitReport) -> str:
 
 def _commands(report: FitReport) -> list[str]:
     said = ["“plap predict OUT GRAPH” predicts for other tables with the same columns."]
-    if report.per_class and report.uses_edges:
+    if report.attackable:
         said.append(
             "“plap attack OUT” measures how far the accuracy falls if an adversary changes some of the edges."
         )
@@ -275,13 +276,13 @@ def caption(curve: AttackCurve) -> str:
     >>> caption(AttackCurve(50, 0.9, (), poisoning=False, local=False))
     'An adversary who knows the model changes edges after training; 50 test nodes are judged.'
     """
-    nodes = counted(curve.nodes, "test node")
+    nodes, are = counted(curve.nodes, "test node"), "is" if curve.nodes == 1 else "are"
     who = "An adversary who knows the model changes edges"
     if curve.local:
-        return f"{who} of one test node at a time, after training; {nodes}, attacked one by one, are judged."
+        return f"{who} of one test node at a time, after training; {nodes} {are} judged."
     if curve.poisoning:
-        return f"{who}, and the model is then trained anew on the changed graph; {nodes} are judged."
-    return f"{who} after training; {nodes} are judged."
+        return f"{who}, and the model is then trained anew on the changed graph; {nodes} {are} judged."
+    return f"{who} after training; {nodes} {are} judged."
 
 
 def _kind(curve: AttackCurve) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from plap.reporting.number_text import counted
 from plap.reporting.palette import BLACK, BLUE, GREEN, GREY, ORANGE, VERMILION
 from plap.reporting.picture import encode, panels, plain, tidy
 
@@ -27,7 +28,8 @@ def graph_picture(found: Inspection) -> bytes:
     figure, grid = panels(2, 2, (11, 7.5))
     degrees, norms, classes, measures = grid.ravel()
     name = plain(found.name, _LONGEST_NAME)
-    figure.suptitle(f"{name}: {found.nodes:,} nodes, {found.edges:,} edges", fontweight="bold")
+    nodes, edges = counted(found.nodes, "node", ","), counted(found.edges, "edge", ",")
+    figure.suptitle(f"{name}: {nodes}, {edges}", fontweight="bold")
     _degrees(degrees, found.degrees)
     _norms(norms, found.gradient_norms)
     _classes(classes, found.class_sizes)
@@ -52,7 +54,7 @@ def attack_picture(curve: AttackCurve) -> bytes:
         axes.plot(shares, heights, color=colour, marker=marker, label=label)
     when = "before" if curve.poisoning else "after"
     axes.set(
-        title=f"{curve.nodes:,} test nodes, edges changed {when} training",
+        title=f"{counted(curve.nodes, 'test node', ',')}, edges changed {when} training",
         xlabel=f"changed share of {whose} (%)",
         ylabel="accuracy (%)",
     )

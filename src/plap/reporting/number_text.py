@@ -103,12 +103,12 @@ def joined(words: list[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def counted(number_of: int, noun: str) -> str:
+def counted(number_of: int, noun: str, form: str = "") -> str:
     """A number with its noun.
 
     Examples
     --------
-    >>> counted(1, "run"), counted(3, "run")
-    ('1 run', '3 runs')
+    >>> counted(1, "run"), counted(3, "run"), counted(4000, "node", ",")
+    ('1 run', '3 runs', '4,000 nodes')
     """
-    return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
+    return f"{number_of:{form}} {noun}{'' if number_of == 1 else 's'}"

@@ -145,9 +145,10 @@ def summary(report: TableReport) -> str:
     compared = counts["agrees"] + counts["above"] + counts["below"]
     if not compared:
         return text
+    agree = "agrees" if counts["agrees"] == 1 else "agree"
     are = "is" if counts["above"] == 1 else "are"
     return (
-        f"{text} Of {counted(compared, 'cell')} with a published value, {counts['agrees']} agree with it, "
+        f"{text} Of {counted(compared, 'cell')} with a published value, {counts['agrees']} {agree} with it, "
         f"{counts['above']} {are} above it and {counts['below']} below it."
     )
 

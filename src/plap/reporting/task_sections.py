@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plap.reporting.number_text import percent, shown
+from plap.reporting.number_text import counted, percent, shown
 from plap.reporting.palette import VALIDATION, LineStyle, model_styles
 from plap.reporting.svg_figures import WIDTH, LineFigure, LineMark, Scale, SvgLine, Tick, line_path
 
@@ -31,7 +31,8 @@ class ThresholdRow:
     threshold: float
     found: int
     """Nodes that are called positive."""
-    precision: float
+    precision: float | None
+    """None where there are no such nodes."""
     recall: float
     f1: float
     chosen: bool = False
@@ -141,7 +142,8 @@ def calibration_figure(bins: Sequence[CalibrationBin]) -> LineFigure:
     marks = tuple(
         LineMark(
             x(each.said), y(each.observed), y(each.observed), y(each.observed),
-            f"{each.count} nodes: predicted {percent(each.said)}, observed {percent(each.observed)}",
+            f"{counted(each.count, 'node')}: predicted {percent(each.said)}, "
+            f"observed {percent(each.observed)}",
         )
         for each in bins
     )  # fmt: skip

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from plap.reporting.fit_content import FitReport, Score, interval_text
 from plap.reporting.node_sections import NodeSections, NodeStory
-from plap.reporting.number_text import number, shown
+from plap.reporting.number_text import counted, number, shown
 from plap.reporting.table_content import DatasetColumn, Mark, ResultCell, TableReport
 from plap.reporting.table_texts import (
     agreement_sentence,
@@ -75,11 +75,12 @@ def show_story(story: NodeStory, *, share: bool, console: Console | None = None)
     ]
     headings = ("if it were not for", "probability" if share else "prediction", "effect", "value", "trust")
     console.print(text_table(headings, rows, title=title, left=("if it were not for", "value")))
-    cut = "" if story.hops is None else f" Nodes more than {story.hops} edges away were left out."
+    cut = "" if story.hops is None else f" Nodes more than {counted(story.hops, 'edge')} away were left out."
+    neighbours, values = counted(story.num_neighbours, "neighbour"), counted(story.num_features, "value")
     print_line(
         console,
-        f"{len(story.neighbours)} of {story.num_neighbours} neighbours and {len(story.features)} of "
-        f"{story.num_features} values, the largest effects first. Trust: odds of an edge, 1 is chance.{cut}",
+        f"{len(story.neighbours)} of {neighbours} and {len(story.features)} of {values}, the largest effects "
+        f"first. Trust: odds of an edge, 1 is chance.{cut}",
     )
 
 
@@ -95,11 +96,12 @@ def show_fit(report: FitReport, folder: Path, console: Console | None = None) ->
         print_line(console, f"· {note}")
     print_line(console, f"Selected hyperparameters: {_listed(report.chosen)}")
     if report.runner_up:
+        have = "has" if report.runner_up_members == 1 else "have"
         print_line(
             console,
             f"Validation cannot separate the two best configurations of the search, so "
-            f"{report.runner_up_members} of the {len(report.runs)} members of the ensemble have that of the "
-            f"runner-up: {_listed(report.runner_up)}",
+            f"{report.runner_up_members} of the {len(report.runs)} members of the ensemble {have} that of "
+            f"the runner-up: {_listed(report.runner_up)}",
         )
     place = f"Predictions, model and page are in {folder}: open {folder / 'report.html'}"
     print_line(console, place, wrap=False)
@@ -140,14 +142,15 @@ def _graph_facts(found: Inspection) -> RichTable:
     sizes = sorted(found.class_sizes.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{name}: {size:,}" for name, size in sizes[:_MOST_CLASSES])
     more = ", …" if len(sizes) > _MOST_CLASSES else ""
+    largest = counted(found.largest_component, "node", ",")
     rows = {
         "nodes": f"{found.nodes:,}, {found.isolated:,} without edges",
         "edges": f"{found.edges:,}, undirected, {kind}",
-        "components": f"{found.components:,}, the largest has {found.largest_component:,} nodes",
+        "components": f"{found.components:,}, the largest has {largest}",
         "neighbours": _quantiles(found.degrees, ",.0f"),
         "features": f"{found.features:,}, {found.features_filled:.2%} non-zero{layout}",
         "‖∇f(i)‖": _quantiles(found.gradient_norms, ".3g"),
-        "labelled": f"{found.labelled:,} of {found.nodes:,} nodes",
+        "labelled": f"{found.labelled:,} of {counted(found.nodes, 'node', ',')}",
         "classes": f"{len(sizes)} ({shown}{more})" if sizes else "none",
     }
     table = RichTable(show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -235,16 +238,20 @@ def learned_sentences(learned: Learned, *, fitted_here: bool) -> list[str]:
             f"listened to {effective:.1f} neighbours instead of {uniform:.1f}."
         )
     if trust is not None:
+        edges = counted(trust["edges"], "edge", ",")
+        look = "looks" if trust["below_chance"] == 1 else "look"
         sentences.append(
-            f"Of {trust['edges']:,} edges, {trust['below_chance']:,} look more like a random pair of nodes "
-            f"than like an edge of this graph (trust below 1); the median trust is {trust['median']:.3g}."
+            f"Of {edges}, {trust['below_chance']:,} {look} more like a random pair of nodes than like an "
+            f"edge of this graph (trust below 1); the median trust is {trust['median']:.3g}."
         )
     if neighbours["judged"]:
-        which = "held-out nodes" if fitted_here else "nodes with a known label"
+        judged = counted(neighbours["judged"], "held-out node" if fitted_here else "node", ",")
+        which = judged if fitted_here else f"{judged} with a known label"
+        are = "is" if neighbours["helped"] == 1 else "are"
         sentences.append(
-            f"Of {neighbours['judged']:,} {which}, {neighbours['helped']:,} are classified correctly only "
-            f"because of their neighbours and {neighbours['harmed']:,} wrongly only because of them; on "
-            f"average the neighbours change the probability of the true class by "
+            f"Of {which}, {neighbours['helped']:,} {are} classified correctly only because of their "
+            f"neighbours and {neighbours['harmed']:,} wrongly only because of them; on average the "
+            f"neighbours change the probability of the true class by "
             f"{100 * neighbours['mean_gain']:+.1f} percentage points."
         )
     if not fitted_here:
