@@ -14,7 +14,9 @@ import pytest
 
 from command import run
 from customer_graph import write_customer_graph
+from plap.cli.progress import _lines
 from plap.fitting.artifacts import load_metrics
+from plap.training import Progress
 
 SMALL = ["--budget", "300", "--seeds", "2", "--max-epochs", "30"]
 
@@ -134,3 +136,12 @@ def test_predictions_on_standard_output_are_utf_8_whatever_the_terminal(
         env=os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
     )  # fmt: skip
     assert "privé" in done.stdout.decode()
+
+
+def test_a_share_is_told_once() -> None:
+    lines: list[str] = []
+    report = _lines(lines.append)("pGNN")
+    assert report is not None
+    for done in (0.05, 0.1, 0.15, 0.32, 0.32, 1.0, 1.0, 1.0):
+        report(Progress(1, 0, 1, 10, 1, 0.5, done, 1.0))
+    assert [line.split(":")[1].split(",")[0].strip() for line in lines[1:]] == ["10%", "32%", "100%"]

@@ -91,7 +91,7 @@ def _lines(say: Say) -> Announce:
             best = max(best, state.best_score)  # the state knows those of the current batch alone
             if state.done < told + _SHARE and not (state.done >= 1 > told):
                 return
-            told = state.done // _SHARE * _SHARE
+            told = 1.0 if state.done >= 1 else state.done // _SHARE * _SHARE
             seconds = time.monotonic() - begin
             left = seconds * (1 - state.done) / max(state.done, 1e-9)
             text = f"best validation score {_score(best)}, about {duration(left)} left"
