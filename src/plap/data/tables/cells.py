@@ -66,7 +66,7 @@ class BadRows:
         return (f"{self._table.path.name}: {rows} dropped ({shown}).",)
 
 
-_WHOLE = r"^-?(?:0|[1-9]\d*)\.0+$"
+WHOLE = r"^-?(?:0|[1-9]\d*)\.0+$"
 """A whole number as pandas writes a column of integers in which some are missing."""
 _SLICE = 1 << 24
 _MANY = 1 << 21
@@ -100,7 +100,7 @@ def _integers_or_text(ids: pl.Series) -> pl.Series:
         return ids.cast(pl.String) if number.null_count() > ids.null_count() else number
     # One look at the first spares names such as user17 the whole column.
     first = ids.drop_nulls().head(1)
-    if first.str.contains(_WHOLE).any() and ids.str.contains(_WHOLE).fill_null(True).all():
+    if first.str.contains(WHOLE).any() and ids.str.contains(WHOLE).fill_null(True).all():
         ids, first = (each.str.replace(r"\.0+$", "") for each in (ids, first))
     if first.cast(pl.Int64, strict=False).null_count():
         return ids

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from plap.data.columns.cells import MISSING
 from plap.data.labels import encode_labels, is_integer, looks_numeric_target
-from plap.data.tables.cells import BadRows, as_written, decimal_commas_in, numbers
+from plap.data.tables.cells import WHOLE, BadRows, as_written, decimal_commas_in, numbers
 from plap.data.tables.options import TableOptions, quoted
 from plap.data.tables.table_file import Table
 from plap.errors import InputError
@@ -21,8 +21,6 @@ SEVERAL = "label:"
 
 _UNKNOWN = tuple(word for word in MISSING if word not in ("none", "nil", "missing", ".", ".."))
 """What stands for a label that is not known, in lower case; "none" may well be a class."""
-_WHOLE = re.compile(r"-?(?:0|[1-9]\d*)\.0+")
-"""A whole number as pandas writes a column of integers in which some are missing."""
 _FEW = 0.1
 """Share of the filled cells that may be no number where all others are numbers to be predicted."""
 
@@ -198,7 +196,7 @@ def _class_names(table: Table, column: pl.Series) -> NDArray[np.str_]:
         table.fail(0, name, f"labels must be text or whole numbers, not {column.dtype}")
     text: NDArray[np.str_] = column.cast(pl.String).fill_null("").to_numpy().astype(np.str_)
     values = {str(value) for value in np.unique(text) if value}
-    fractions = {value for value in values if _WHOLE.fullmatch(value)}
+    fractions = {value for value in values if re.match(WHOLE, value)}
     if fractions and all(is_integer(value) for value in values - fractions):
         for value in fractions:
             text[text == value] = value.partition(".")[0]
