@@ -12,6 +12,7 @@ import torch
 
 import plap
 from plap.data import GraphData, Split, csbm, split
+from plap.data.tables import TableOptions
 from plap.errors import InputError
 from plap.fitting import FitResult, FitSettings, Method, fit
 from plap.fitting.artifacts import load_metrics, load_model
@@ -227,6 +228,14 @@ def test_a_column_beside_the_label_stays_a_feature_in_a_prediction(tmp_path: Pat
     data = read_like(model, str(new))
     assert data.x.shape[1] == model.num_features
     assert agreement(predict_nodes(model, data), data) == {}
+
+
+def test_a_split_that_became_a_feature_is_one_in_a_prediction_too(tmp_path: Path) -> None:
+    first = folder(tmp_path / "fit", [f"{'ab'[k % 2]},{k % 3 + 1}" for k in range(40)], "id,label,split,x")
+    data = plap.data.tables.load_folder(first, TableOptions(categorical=["split"], encode=False))
+    fit(data, search=False, seeds=1, max_epochs=2, rivals=()).save(tmp_path / "out")
+    model = load_model(tmp_path / "out")
+    assert read_like(model, str(first)).x.shape[1] == model.num_features > 1
 
 
 def test_whoever_interrupts_is_not_told_of_a_limit(data: GraphData, parts: Split) -> None:

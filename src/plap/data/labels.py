@@ -78,7 +78,7 @@ def codes_of(y: Any, classes: Classes, unknown: Any = None) -> Codes:
     if not known.any():
         return codes
     values = _plain(labels, known)
-    if values.dtype.kind in "iu" and classes.dtype.kind == "U" and np.char.isdigit(classes).all():
+    if values.dtype.kind in "iu" and classes.dtype.kind == "U" and all(map(is_integer, classes)):
         values = values.astype(str)  # the classes of a saved model are text
     if (values.dtype.kind == "U") != (classes.dtype.kind == "U"):
         raise InputError(

@@ -13,6 +13,7 @@ from plap.errors import InputError
 from plap.models import find_model, models_with
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
+from plap.training.halving import check_budget
 from plap.training.pieces.model_on_pieces import EvaluateOn
 from plap.training.stopping import Deadline, parse_duration
 
@@ -97,8 +98,7 @@ class FitSettings:
                 object.__setattr__(self, name, (value,))
         if self.seeds is not None:
             check_integer("seeds", self.seeds, 1)
-        if self.budget != "auto" and (not isinstance(self.budget, int) or self.budget < 1):
-            raise InputError(f"budget must be auto or a positive number of epochs, not {self.budget!r}")
+        check_budget(self.budget)
         if self.conformal is not None and not 0 < self.conformal < 1:
             raise InputError(f"conformal must be a coverage between 0 and 1, not {self.conformal!r}")
         if self.loss not in get_args(Loss):

@@ -122,7 +122,7 @@ class DeepPGNN(torch.nn.Module):
         )
         if tied:
             for name, values in each.items():
-                if isinstance(values, Sequence) and len({*values}) > 1:
+                if isinstance(values, Sequence) and any(value != values[0] for value in values):
                     raise InputError(f"tied layers share {name}, so it must be one value, not {values!r}")
             _tie(self.convs)
         jumped = hidden_channels * (num_layers if output == "cat" else 1)

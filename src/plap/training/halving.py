@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from plap.data.tasks import Task
+from plap.errors import InputError
 from plap.training.config import RunConfig
 from plap.training.loop import epoch_cost
 from plap.training.results import RunResult
@@ -39,6 +40,12 @@ class Rung(NamedTuple):
     epochs: int
     """Of a run; 0: as its configuration says."""
     seeds: int
+
+
+def check_budget(budget: Any) -> None:
+    """Refuse a budget that is neither "auto" nor a positive number of epochs."""
+    if budget != "auto" and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
+        raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
 
 
 def plan_rungs(budget: int, available: int, spaces: int = 1) -> list[Rung]:

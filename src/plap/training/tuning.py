@@ -119,9 +119,8 @@ def tune(
     if not spaces:
         raise InputError("space must be a SearchSpace or a list of at least one")
     deadline = whole = Deadline.of(time_limit)
+    halving.check_budget(budget)
     epochs = usual_budget(graph, x, count_models(spaces)) if budget == "auto" else budget
-    if isinstance(epochs, bool) or not isinstance(epochs, int) or epochs < 1:
-        raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
     options = {"task": task, "dtype": dtype, "device": device, "memory_budget": memory_budget}
 

@@ -52,6 +52,13 @@ def test_they_leave_a_column_of_numbers_one(tmp_path: Path) -> None:
     assert labelled(tmp_path, [*numbers[:3], "oops", *numbers[4:]], keep_labels=False).task.numeric
 
 
+def test_whole_numbers_beside_text_are_classes(tmp_path: Path) -> None:
+    codes = [str(1000 + 7 * (k // 2)) for k in range(60)]
+    assert labelled(tmp_path, codes).task.numeric
+    data = labelled(tmp_path, [*codes, "A17", "A17"])
+    assert len(data.class_names) == 31
+
+
 def test_whole_numbers_with_a_fraction_are_the_same_classes(tmp_path: Path) -> None:
     """As pandas writes integers of which some are missing."""
     data = labelled(tmp_path, ["0.0", "1.0", "", "1.0", "0.0", "2", "2"])

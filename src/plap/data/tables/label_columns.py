@@ -22,7 +22,8 @@ SEVERAL = "label:"
 _UNKNOWN = tuple(word for word in MISSING if word not in ("none", "nil", "missing", ".", ".."))
 """What stands for a label that is not known, in lower case; "none" may well be a class."""
 _FEW = 0.1
-"""Share of the filled cells that may be no number where all others are numbers to be predicted."""
+"""Cells of text in a column of numbers to be predicted, at most, as a share of the numbers; these must have
+fractions, because whole numbers beside text are names of classes."""
 
 Labels = NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
 
@@ -114,8 +115,9 @@ def _read_numbers(
     found: NDArray[np.float64] = values.fill_null(float("nan")).to_numpy().copy()
     wrong |= np.isinf(found)
     if options.task is None:
-        filled = column.len() - column.null_count()
-        if wrong.sum() > _FEW * filled or not looks_numeric_target(found):
+        finite = found[np.isfinite(found)]
+        certain = wrong.sum() <= _FEW * finite.size and bool((finite % 1 != 0).any())
+        if (wrong.any() and not certain) or not looks_numeric_target(found):
             return None
     if not options.keep_labels:
         return np.where(wrong, np.nan, found)
@@ -124,7 +126,7 @@ def _read_numbers(
     if written:
         notes.append(f"{table.path.name}: the numbers in {name!r} are written with {written}.")
     if options.task is None:
-        different = np.unique(found[np.isfinite(found)]).size
+        different = np.unique(finite).size
         notes.append(
             f"{table.path.name}: the column {name!r} holds {different} different numbers, so a number is "
             "predicted for each node; --task classes takes them for classes."

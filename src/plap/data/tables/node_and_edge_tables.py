@@ -112,7 +112,9 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
         frame = frame.drop(*split.names)
         notes.append(f"{table.path.name}: the split is taken from {quoted(split.names)}.")
     wanted = {*options.categorical, *options.numeric, *options.text}
-    for name in set(unread_splits(frame)) - wanted:
+    # a fitted model may have one that it was told to use
+    unread = unread_splits(frame) if options.keep_labels else []
+    for name in (name for name in unread if name not in wanted):
         roles[name] = Role.IGNORED
         frame = frame.drop(name)
         notes.append(
