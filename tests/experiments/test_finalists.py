@@ -1,4 +1,4 @@
-"""Several finalists: three seeds each, then the best mean of their validation scores."""
+"""Several finalists: a few seeds each, then the best mean of their validation scores."""
 
 from __future__ import annotations
 
@@ -86,3 +86,18 @@ def test_evidence_keeps_the_finalists(tmp_path: Path, here: ThisProcess) -> None
     assert [len(runs.finalists) for runs in shown.cells] == [6, 6]
     with pytest.raises(plap.InputError, match="finalists must be an integer of 1 or more, not 0"):
         plap.reproduce(table, **{**EFFORT, "finalists": 0})
+
+
+@pytest.mark.parametrize("seeds", [1, 4, 7])
+def test_finalists_have_as_many_seeds_as_asked_for(tmp_path: Path, here: ThisProcess, seeds: int) -> None:
+    table, told = write_tiny_table(tmp_path), list[TableProgress]()
+    outcome = plap.reproduce(table, progress=told.append, finalist_seeds=seeds, **EFFORT)
+    for runs in outcome.cells:
+        assert [record.run.config.seed for record in runs.finalists] == [*range(seeds)] * 2
+        assert len(runs.final) == 5
+        assert len(runs.every) == 4 + 2 * seeds + max(5 - seeds, 0)
+    assert {status.runs for status in told} == {2 * (4 + 2 * seeds + max(5 - seeds, 0))}
+    words = "1 seed each" if seeds == 1 else f"{seeds} seeds each"
+    assert any(words in rule for rule in outcome.result.rules)
+    outcome.publish(tmp_path / "results")
+    assert plap.reproduce(table, evidence=tmp_path / "results").result == outcome.result

@@ -63,7 +63,10 @@ def reproduce(
     ] = None,
     finalists: Annotated[
         int | None,
-        typer.Option(help="Train the N best of the search with three seeds before one is chosen.", min=1),
+        typer.Option(help="Train the N best of the search with several seeds before one is chosen.", min=1),
+    ] = None,
+    finalist_seeds: Annotated[
+        int | None, typer.Option(help="Seeds per finalist of a search (default: 3).", min=1)
     ] = None,
     stopping: Annotated[
         str | None,
@@ -133,8 +136,8 @@ def reproduce(
         return
     effort: dict[str, Any] = {
         "runs": runs, "grid": grid, "max_epochs": max_epochs, "patience": patience,
-        "search_epochs": search_epochs, "finalists": finalists, "stopping": stopping, "quick": quick,
-        "protocol": protocol,
+        "search_epochs": search_epochs, "finalists": finalists, "finalist_seeds": finalist_seeds,
+        "stopping": stopping, "quick": quick, "protocol": protocol,
     }  # fmt: skip
     if only_estimate:
         names = list(tables_by_cost(out=out, root=root, **effort)) if table == _ALL else [table]

@@ -21,7 +21,10 @@ from plap.experiments.runner import ReportProgress, TableProgress, missing_work
 from plap.experiments.store import Store
 from plap.experiments.tables import TableDefinition, load_table, table_names
 
-_EFFORT = ("runs", "grid", "max_epochs", "patience", "search_epochs", "finalists", "stopping", "quick")
+_EFFORT = (
+    "runs", "grid", "max_epochs", "patience", "search_epochs", "finalists", "finalist_seeds", "stopping",
+    "quick",
+)  # fmt: skip
 
 
 def reproduce_all(

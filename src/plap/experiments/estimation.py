@@ -89,6 +89,7 @@ def estimate(
     patience: int | None = None,
     search_epochs: int | None = None,
     finalists: int | None = None,
+    finalist_seeds: int | None = None,
     stopping: str | None = None,
     quick: bool = False,
     protocol: str | None = None,
@@ -107,7 +108,7 @@ def estimate(
     ----------
     table, out, only, protocol, workers, root
         See :func:`plap.reproduce`.
-    runs, grid, max_epochs, patience, search_epochs, finalists, stopping, quick
+    runs, grid, max_epochs, patience, search_epochs, finalists, finalist_seeds, stopping, quick
         See :func:`plap.reproduce`.
     progress : function of str, optional
         Called with dataset and model before a cell is timed.
@@ -120,7 +121,8 @@ def estimate(
     """
     plan = TablePlan.of(
         table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-        search_epochs=search_epochs, finalists=finalists, stopping=stopping, quick=quick,
+        search_epochs=search_epochs, finalists=finalists, finalist_seeds=finalist_seeds, stopping=stopping,
+        quick=quick,
     )  # fmt: skip
     timed = plan.table.measure == "time"
     count = cores() if workers is None else check_integer("workers", workers, 1)

@@ -170,6 +170,7 @@ def _cell_runs(plan: CellPlan, rows: Sequence[dict[str, Any]]) -> CellRuns:
         for stage in ("search", "finalist", "final")
     )
     last = final[-1].run.config
+    competing = len({record.run.config.with_values(seed=0) for record in finalists})
     effort = Effort(
         runs=len(final),
         grid=rows[0]["grid"],
@@ -177,7 +178,8 @@ def _cell_runs(plan: CellPlan, rows: Sequence[dict[str, Any]]) -> CellRuns:
         max_epochs=last.max_epochs,
         patience=last.patience,
         quick=rows[0]["quick"],
-        finalists=max(len({record.run.config.with_values(seed=0) for record in finalists}), 1),
+        finalists=max(competing, 1),
+        **({"finalist_seeds": len(finalists) // competing} if competing else {}),
         stopping=last.stopping,
     )
     return CellRuns(replace(plan, effort=effort), search, finalists, final)

@@ -21,8 +21,6 @@ from plap.models import find_model
 from plap.training import RunConfig
 from plap.training.config import Stopping
 
-FINALIST_SEEDS = 3
-"""Seeds that each of several finalists of a search is trained with."""
 Stage = Literal["search", "finalist", "final"]
 Records = Callable[[Sequence[Run]], Sequence[Record]]
 """The results of runs that are there, in their order."""
@@ -45,8 +43,10 @@ class Effort:
     """Number of epochs without improvement after which a run ends."""
     quick: bool = False
     finalists: int = 1
-    """Number of configurations, the best of the search, that are trained with three seeds before one is
+    """Number of configurations, the best of the search, that are trained with several seeds before one is
     chosen; with 1, the best of the search is."""
+    finalist_seeds: int = 3
+    """Number of seeds that each of several finalists is trained with."""
     stopping: Stopping = "best"
     """When the runs after the search end and which epoch counts, see
     :attr:`plap.training.RunConfig.stopping`; the search itself always stops early."""
@@ -54,7 +54,7 @@ class Effort:
     def __post_init__(self) -> None:
         check_choice("grid", self.grid, GridName)
         check_choice("stopping", self.stopping, Stopping)
-        for name in ("runs", "search_epochs", "max_epochs", "patience", "finalists"):
+        for name in ("runs", "search_epochs", "max_epochs", "patience", "finalists", "finalist_seeds"):
             check_integer(name, getattr(self, name), 1)
 
     @classmethod
@@ -68,6 +68,7 @@ class Effort:
         patience: int | None = None,
         search_epochs: int | None = None,
         finalists: int | None = None,
+        finalist_seeds: int | None = None,
         stopping: str | None = None,
         quick: bool = False,
         protocol: str | None = None,
@@ -96,6 +97,7 @@ class Effort:
             patience=wait if patience is None else patience,
             quick=quick,
             finalists=1 if finalists is None else finalists,
+            finalist_seeds=3 if finalist_seeds is None else finalist_seeds,
             stopping=check_choice("stopping", rule, Stopping),
         )
 
@@ -112,9 +114,10 @@ class Effort:
             )
         chosen = "then the one with the best validation score"
         if self.finalists > 1:
+            seeds = "1 seed" if self.finalist_seeds == 1 else f"{self.finalist_seeds} seeds"
             chosen = (
-                f"then the {self.finalists} with the best validation scores with {FINALIST_SEEDS} seeds "
-                "each, and the one with the best mean of these"
+                f"then the {self.finalists} with the best validation scores with {seeds} each, and the one "
+                "with the best mean of these"
             )
         grid = "paper's grid" if self.grid == "full" else "small part of the grid"
         last = f"at most {self.max_epochs} epochs and a patience of {self.patience}"
@@ -177,9 +180,9 @@ class CellPlan:
         return {"search": search, "finalist": again, "final": self.final(found, seen)}
 
     def finalists(self, found: Sequence[Record]) -> list[Run]:
-        """The best of the search, each with three seeds and as many epochs as a final run."""
+        """The best of the search, each with several seeds and as many epochs as a final run."""
         best = sorted(found, key=_merit, reverse=True)[: self.effort.finalists]
-        return [run for record in best for run in self._seeds(record.run.config, FINALIST_SEEDS)]
+        return [run for record in best for run in self._seeds(record.run.config, self.effort.finalist_seeds)]
 
     def final(self, found: Sequence[Record], finalists: Sequence[Record] = ()) -> list[Run]:
         """One run per seed, with the configuration that was best in the search by validation alone.

@@ -133,6 +133,7 @@ def reproduce(
     patience: int | None = None,
     search_epochs: int | None = None,
     finalists: int | None = None,
+    finalist_seeds: int | None = None,
     stopping: str | None = None,
     quick: bool = False,
     protocol: str | None = None,
@@ -171,8 +172,10 @@ def reproduce(
     search_epochs : int, optional
         Maximum number of epochs per run of the search (default: 1000; 200 in a small grid).
     finalists : int, optional
-        Train so many configurations, the best of the search, with three seeds each before one is chosen by
+        Train so many configurations, the best of the search, with several seeds each before one is chosen by
         the mean of their validation scores (default: 1, the best of the search is chosen).
+    finalist_seeds : int, optional
+        Number of seeds that each of several finalists is trained with (default: 3).
     stopping : "best", "progress" or "published", optional
         When the runs after the search end: ``patience`` epochs after the best one; as many after the best
         epoch or the last fall of the validation loss; or, as in the paper's code, after ``max_epochs``, where
@@ -222,7 +225,8 @@ def reproduce(
         return _from_evidence(evidence, load_table(os.fspath(table)), only, folder)
     plan = TablePlan.of(
         table, only=only, protocol=protocol, runs=runs, grid=grid, max_epochs=max_epochs, patience=patience,
-        search_epochs=search_epochs, finalists=finalists, stopping=stopping, quick=quick,
+        search_epochs=search_epochs, finalists=finalists, finalist_seeds=finalist_seeds, stopping=stopping,
+        quick=quick,
     )  # fmt: skip
     timed = plan.table.measure == "time"
     choose_device(device)  # refuses what is not there before anything is trained

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from plap.data.benchmarks.registry import BENCHMARKS
 from plap.experiments.execution import Executor, JobCompleted, JobFailed, RunFinished
-from plap.experiments.plan import FINALIST_SEEDS, CellPlan, Stage
+from plap.experiments.plan import CellPlan, Stage
 from plap.experiments.protocol import find_protocol
 from plap.experiments.runs import CellKey, Job, Run
 from plap.experiments.store import Store
@@ -171,9 +171,12 @@ def _to_come(cell: CellPlan, stages: Mapping[Stage, Sequence[Run]]) -> list[Run]
     """Stand-ins for the runs of stages that are not known yet: as many, and as long."""
     if "final" in stages:
         return []
-    others = max(cell.effort.finalists - 1, 0) * FINALIST_SEEDS if "finalist" not in stages else 0
-    final = cell.final([])
-    return [*final, *(final[0] for _ in range(others))]
+    effort, final = cell.effort, cell.final([])
+    if effort.finalists == 1:
+        return final
+    compete = 0 if "finalist" in stages else effort.finalists * effort.finalist_seeds
+    after = max(effort.runs - effort.finalist_seeds, 0)  # the winner's other seeds are known by then
+    return (compete + after) * final[:1]
 
 
 def job_size(dataset: str) -> int:
