@@ -201,3 +201,26 @@ def test_stores_are_compared_without_their_times() -> None:
     assert equal_records([record()], [replace(record(), seconds=99.0)])
     assert not equal_records([record()], [record(score=0.6)])
     assert not equal_records([record()], [record(), record(1)])
+
+
+def test_opening_waits_for_a_process_that_creates_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "runs.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 3:
+            other.execute("COMMIT")
+
+    monkeypatch.setattr("plap.experiments.store.time.sleep", wait)
+    monkeypatch.setattr(Store, "_check_version", lambda self: 0)
+    monkeypatch.setattr(Store, "_version", lambda self: 0)
+    monkeypatch.setattr("plap.experiments.store._BUSY_SECONDS", 0.0)
+    monkeypatch.setattr("plap.experiments.store.time.monotonic", lambda: 0.0)
+    Store(path).close()
+    assert len(waits) == 3
+    other.close()

@@ -104,7 +104,7 @@ class Store:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             return
         self._check_version()
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._write_ahead()
         self._connection.execute("PRAGMA synchronous = NORMAL")
         self._connection.execute("BEGIN IMMEDIATE")
         try:
@@ -115,6 +115,22 @@ class Store:
         except BaseException:
             self._connection.execute("ROLLBACK")
             raise
+
+    def _write_ahead(self) -> None:
+        """Let others read while this process writes.
+
+        SQLite does not wait here for another process that does the same, so this does.
+        """
+        end = time.monotonic() + _BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
+            else:
+                return
 
     def _version(self) -> int:
         version: int = self._connection.execute("PRAGMA user_version").fetchone()[0]
