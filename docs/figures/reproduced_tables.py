@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plap.experiments.evidence_page import best_json, curves, evidence_page
+from evidence_page import best_json, curves, evidence_page
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import polars
 import pytest
+from evidence_page import best_json, evidence_page
 
 import plap
 from csbm_draws import within_reach
 from plap.experiments import reproduction
 from plap.experiments.evidence import evidence_tables
-from plap.experiments.evidence_page import best_json, evidence_page
 from plap.experiments.reproduction import Outcome
 from tiny_experiments import ThisProcess, write_tiny_table
 
