@@ -21,6 +21,7 @@ LAYERS = (
     ("graph",),
     ("edge_lengths",),
     ("penalties",),
+    ("penalty_checks",),
     ("calculus",),
     ("kernels",),
     ("propagation",),

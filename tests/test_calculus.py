@@ -228,6 +228,11 @@ F = torch.tensor([1.0, 3.0])
         (lambda: objective(F, torch.zeros(3), EDGE, 2, 1), "x must have shape"),
         (lambda: objective(F, torch.zeros(2, 1), EDGE, 2, 1), "x must have the shape and type of f"),
         (lambda: objective(F, F.double(), EDGE, 2, 1), "x must have the shape and type of f"),
+        (lambda: gradient(F, EDGE.edge_index), "graph must be a plap.Graph, not Tensor"),  # type: ignore[arg-type]
+        (lambda: divergence(F, EDGE.edge_index), "graph must be a plap.Graph, not Tensor"),  # type: ignore[arg-type]
+        (lambda: p_laplacian(F, EDGE.edge_index, 2), "graph must be a plap.Graph"),  # type: ignore[arg-type]
+        (lambda: energy(F, EDGE.edge_index, 2), "graph must be a plap.Graph, not Tensor"),  # type: ignore[arg-type]
+        (lambda: objective(F, F, EDGE.edge_index, 2, 1), "graph must be a plap.Graph"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_input_is_refused_by_name(call: Callable[[], Tensor], names: str) -> None:

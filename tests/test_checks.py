@@ -10,7 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from plap.checks import check_choice, check_flag, check_integer, check_number, did_you_mean, import_extra
+from plap.checks import (
+    check_choice,
+    check_finite,
+    check_flag,
+    check_integer,
+    check_number,
+    did_you_mean,
+    import_extra,
+)
 from plap.errors import InputError
 
 Kind = Literal["fast", "exact"]
@@ -34,6 +42,11 @@ def test_what_is_right_comes_back_as_a_plain_value() -> None:
 REFUSALS: list[tuple[Callable[[], Any], str]] = [
     (lambda: check_integer("K", 0, 1), "K must be an integer of 1 or more, not 0"),
     (lambda: check_integer("K", True, 1), "K must be an integer of 1 or more, not True"),
+    (
+        lambda: check_integer("K", torch.nn.Sequential(torch.nn.ReLU())),
+        "K must be an integer, not a Sequential",
+    ),
+    (lambda: check_finite("x", torch.tensor([0, math.nan], requires_grad=True)), "x[1] = nan is not finite"),
     (lambda: check_integer("K", 2.0), "K must be an integer, not 2.0"),
     (lambda: check_integer("K", "4", 1, 9), "K must be an integer from 1 to 9, not '4'"),
     (lambda: check_integer("K", 10, most=9), "K must be an integer of at most 9, not 10"),

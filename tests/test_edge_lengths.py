@@ -29,10 +29,39 @@ def test_edge_norms_of_runs_and_of_degenerate_graphs() -> None:
     x = torch.tensor([[0.0], [0.0], [4.0], [9.0]])
     for quantile in (0.0, 0.5, 1.0):
         expected = norms(x, graph)[round(quantile * 3)]
-        assert float(typical_edge_norm(x, graph, quantile)) == pytest.approx(float(expected) or 1.0)
+        assert float(typical_edge_norm(x, graph, quantile)) == pytest.approx(float(expected) or 4.0)
     stacked = typical_edge_norm(torch.stack([x, 3 * x]), graph, 1.0)
     assert stacked.tolist() == pytest.approx([4.0, 12.0])
     assert float(typical_edge_norm(x, plap.Graph.from_edges([], num_nodes=4))) == 1.0
+    assert float(typical_edge_norm(torch.ones_like(x)[:2], plap.Graph.from_edges([(0, 1)]))) == 1.0
+
+
+def test_a_loop_has_no_length() -> None:
+    edges = [(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)]
+    loops = plap.Graph.from_edges([*edges, *((k, k) for k in range(4))], self_loops="keep")
+    x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    lengths = norms(x, loops)
+    lengths = lengths[lengths > 0]
+    for share in (0.1, 0.5, 0.9):
+        expected = lengths[round(share * (lengths.numel() - 1))]
+        assert float(typical_edge_norm(x, loops, share)) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [(torch.float32, 1e20), (torch.float32, 1e-20), (torch.float64, 1e160), (torch.float64, 1e-160)],
+)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_lengths_follow_any_scale(dtype: torch.dtype, scale: float, sparse: bool) -> None:
+    x = X.to(dtype).clone()
+    if sparse:  # most edges have no length
+        x[3:] = 0
+    small, large = typical_edge_norm(x, GRAPH, 0.3), typical_edge_norm(scale * x, GRAPH, 0.3)
+    assert float(large) / scale == pytest.approx(float(small), rel=1e-5)
+    for how in ({"penalty": MCP("auto")}, {"p": 1.5}):
+        after = plap.propagate(1000 * x, GRAPH, mu=0.1, unit="auto", **how) / 1000
+        before = plap.propagate(x, GRAPH, mu=0.1, unit="auto", **how)
+        torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
 
 
 @every_length

@@ -46,7 +46,20 @@ def x(graph: plap.Graph) -> Tensor:
         ({"K": 2.5}, "K must be an integer"),
         ({"K": True}, "K must be an integer"),
         ({"omega": 0.0}, "omega must lie between 0 and 2"),
+        ({"omega": "1"}, "omega must lie between 0 and 2, not '1'"),
+        ({"omega": None}, "omega must lie between 0 and 2, not None"),
+        ({"omega": torch.ones(2)}, "omega must lie between 0 and 2"),
         ({"eps": -1.0}, "eps must be positive"),
+        ({"eps": "1"}, "eps must be positive, .* not '1'"),
+        ({"eps": True}, "eps must be positive, .* not True"),
+        ({"eps": torch.ones(2)}, "eps must be positive"),
+        ({"unit": torch.tensor(0.0)}, "unit must be a positive finite number, not 0"),
+        ({"unit": torch.tensor(-1.0)}, "unit must be a positive finite number, not -1"),
+        (
+            {"unit": torch.tensor(-1.0), "p": None, "penalty": MCP(1.0)},
+            "unit must be a positive finite number",
+        ),
+        ({"unit": torch.ones(3)}, r"unit must be a number or have shape \[1\], not \[3\]"),
         ({"eps": 1e-200}, "eps must be positive, finite and its square a normal"),
         ({"variant": "other"}, "variant must be one of"),
         ({"backend": "cuda"}, "backend must be one of"),
@@ -118,6 +131,15 @@ def test_all_gradients_for_every_width(
     for got, wanted in zip(*slopes, strict=True):
         scale = wanted.abs().max().item()
         torch.testing.assert_close(got.double(), wanted.double(), rtol=0, atol=tolerance * scale)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("call", [plap.propagate, plap.solve, plap.energy])
+def test_a_refusal_does_not_warn(call: Any, graph: plap.Graph, x: Tensor) -> None:
+    x[1, 2] = torch.nan
+    arguments = (1.5,) if call is plap.energy else (1.5, 0.1)
+    with pytest.raises(plap.InputError, match=r"\[1, 2\] = nan is not finite"):
+        call(x.requires_grad_() * 1, graph, *arguments)
 
 
 @pytest.mark.parametrize("mu", [1.0, 100.0])

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from plap.checks import check_number
+from plap.checks import check_finite, check_number
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.penalties import Penalty, Power, check_parameter, from_arguments
 
 
@@ -35,7 +35,7 @@ def gradient(f: Tensor, graph: Graph) -> Tensor:
     >>> gradient(torch.tensor([1.0, 3.0]), edge)
     tensor([ 2., -2.])
     """
-    _check_function("f", f, graph.num_nodes, "num_nodes")
+    _check_function("f", f, check_graph(graph).num_nodes, "num_nodes")
     receiver_end, source_end = _edge_ends(f, graph)
     return source_end - receiver_end
 
@@ -61,7 +61,7 @@ def divergence(v: Tensor, graph: Graph) -> Tensor:
     >>> divergence(torch.tensor([2.0, -2.0]), edge)
     tensor([ 4., -4.])
     """
-    _check_function("v", v, graph.num_entries, "num_entries")
+    _check_function("v", v, check_graph(graph).num_entries, "num_entries")
     receiver, source = graph.receivers(), graph.indices.long()
     flow = _columns(v) * _weight(graph, v).sqrt()[:, None]
     # v([j, i]) sqrt(W_ij) is what entry (j, i) carries out of its source i, so no mirror of the entries is
@@ -97,7 +97,7 @@ def p_laplacian(f: Tensor, graph: Graph, p: float | Tensor) -> Tensor:
     >>> p_laplacian(torch.tensor([1.0, 3.0]), edge, p=1)
     tensor([-1.,  1.])
     """
-    _check_function("f", f, graph.num_nodes, "num_nodes")
+    _check_function("f", f, check_graph(graph).num_nodes, "num_nodes")
     check_number("p", p, least=1)
     variation, flux = _variation_and_flux(f, graph, _scalar(p, f))
     return -0.5 * divergence(flux.reshape(variation.shape[0], *f.shape[1:]), graph)
@@ -134,7 +134,7 @@ def energy(
     >>> energy(torch.tensor([1.0, 3.0]), edge, penalty=MCP(1.5))
     tensor(0.7500)
     """
-    _check_function("f", f, graph.num_nodes, "num_nodes")
+    _check_function("f", f, check_graph(graph).num_nodes, "num_nodes")
     weighing = from_arguments(p, penalty)
     check_parameter(weighing)
     parameter = _scalar(weighing.parameter, f)
@@ -182,7 +182,7 @@ def objective(
     >>> objective(f, x, edge, p=2, mu=0.5)
     tensor(9.)
     """
-    _check_function("x", x, graph.num_nodes, "num_nodes")
+    _check_function("x", x, check_graph(graph).num_nodes, "num_nodes")
     if isinstance(f, Tensor) and (f.shape != x.shape or f.dtype != x.dtype):
         raise InputError(
             f"x must have the shape and type of f, {list(f.shape)} {f.dtype}, not {list(x.shape)} {x.dtype}"
@@ -309,10 +309,7 @@ def _check_function(name: str, f: Tensor, rows: int, meaning: str) -> None:
         raise InputError(
             f"{name} must have shape [{rows}] or [{rows}, C] with {meaning} = {rows}, not {list(f.shape)}"
         )
-    finite = torch.isfinite(f)
-    if not bool(finite.all()):
-        at = [int(k) for k in (~finite).nonzero()[0]]
-        raise InputError(f"{name}{at} = {float(f[tuple(at)])} is not a finite number")
+    check_finite(name, f)
 
 
 def _scalar(value: float | Tensor | None, like: Tensor) -> Tensor:

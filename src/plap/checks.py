@@ -9,9 +9,12 @@ import numbers
 from collections.abc import Iterable
 from typing import Any, get_args
 
+import torch
 from torch import Tensor
 
 from plap.errors import InputError
+
+_LONGEST_SHOWN = 200
 
 
 def check_integer(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
@@ -27,7 +30,7 @@ def check_integer(name: str, value: Any, least: int | None = None, most: int | N
     """
     integer = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not integer or (least is not None and value < least) or (most is not None and value > most):
-        raise InputError(f"{name} must be an integer{_integer_range(least, most)}, not {value!r}")
+        raise InputError(f"{name} must be an integer{_integer_range(least, most)}, not {_shown(value)}")
     return int(value)
 
 
@@ -55,7 +58,7 @@ def check_number(
     Traceback (most recent call last):
     plap.errors.InputError: dropout must be a number of at least 0 and below 1, not 1.0
     """
-    shown = repr(value)
+    shown = _shown(value)
     if isinstance(value, Tensor):
         if value.ndim:
             raise InputError(f"{name} must be one number, not a tensor of shape {list(value.shape)}")
@@ -73,6 +76,42 @@ def check_number(
     return float(value)
 
 
+def is_number(value: Any) -> bool:
+    """Whether ``value`` is a real number, or one that torch.compile traces; a bool is not one.
+
+    Examples
+    --------
+    >>> is_number(1.5), is_number(True), is_number("1")
+    (True, False, False)
+    """
+    return isinstance(value, torch.SymFloat) or (
+        isinstance(value, numbers.Real) and not isinstance(value, bool)
+    )
+
+
+def check_finite(name: str, x: Tensor) -> None:
+    """Refuse a tensor with a number that is not finite, unless its numbers cannot be looked at.
+
+    Examples
+    --------
+    >>> check_finite("x", torch.tensor([[0.0, torch.inf]]))
+    Traceback (most recent call last):
+    plap.errors.InputError: x[0, 1] = inf is not finite
+    """
+    if torch.compiler.is_compiling() or in_transform(x):
+        return
+    x = x.detach()
+    # a finite sum shows it at once; only otherwise is each number tested
+    if not bool(torch.isfinite(x.sum())) and not bool(torch.isfinite(x).all()):
+        where = (~torch.isfinite(x)).nonzero()[0].tolist()
+        raise InputError(f"{name}{where} = {float(x[tuple(where)])} is not finite")
+
+
+def in_transform(value: Tensor) -> bool:
+    """Whether ``value`` stands for many (torch.func) or for none (meta), so that it cannot be looked at."""
+    return torch._C._functorch.is_functorch_wrapped_tensor(value) or value.device.type == "meta"
+
+
 def check_flag(name: str, value: Any) -> bool:
     """Return ``value`` if it is True or False.
 
@@ -83,7 +122,7 @@ def check_flag(name: str, value: Any) -> bool:
     plap.errors.InputError: residual must be True or False, not 1
     """
     if not isinstance(value, bool):
-        raise InputError(f"{name} must be True or False, not {value!r}")
+        raise InputError(f"{name} must be True or False, not {_shown(value)}")
     return value
 
 
@@ -151,6 +190,12 @@ def import_extra(module: str, extra: str, what: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         raise InputError(f"{what} needs the package {module}: pip install 'plap[{extra}]'") from None
+
+
+def _shown(value: object) -> str:
+    """``value`` as a message shows it: in one line, or else by its type."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN and "\n" not in text else f"a {type(value).__name__}"
 
 
 def _close(name: str, known: list[str], count: int) -> list[str]:

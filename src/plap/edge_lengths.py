@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,7 +60,8 @@ class Quantile:
 def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
     """A quantile of the edge norms √W_ij ‖x_i/√D_i − x_j/√D_j‖, detached: by default their median.
 
-    On a graph with more than 65,536 entries, of as many of them at equal distances.
+    Self-loops, which have no length, do not count. On a graph with more than 65,536 entries, it is that of as
+    many of them at equal distances.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
     Returns
     -------
     Tensor of no dimension, or of shape [R], float64
-        1 where it would be 0 or there is no edge.
+        Where it would be 0, the same quantile of the edges that have a length; 1 if none has.
 
     Examples
     --------
@@ -81,15 +83,30 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
     """
     runs = (x if x.ndim == 3 else x.unsqueeze(0)).detach()
     result = runs.new_ones(runs.shape[0], dtype=torch.float64)
-    if graph.num_entries:
-        taken = torch.arange(0, graph.num_entries, -(-graph.num_entries // _SAMPLED), device=x.device)
-        i, j = graph.receivers()[taken], graph.indices[taken].long()
-        root = graph.degree.detach().to(x.dtype).rsqrt()
-        weight = graph.weight.detach()[taken].to(x.dtype).sqrt()
-        rank = round(quantile * (taken.numel() - 1))
-        for k, run in enumerate(runs):
-            y = run * root.nan_to_num(posinf=0.0)[:, None]
-            norms = weight * (y[i] - y[j]).norm(dim=1)
-            result[k] = norms.kthvalue(rank + 1).values
+    taken = torch.arange(0, graph.num_entries, max(1, -(-graph.num_entries // _SAMPLED)), device=x.device)
+    i, j = graph.receivers()[taken], graph.indices[taken].long()
+    if graph.num_self_loops:
+        taken, i, j = taken[i != j], i[i != j], j[i != j]
+    root = graph.degree.detach().to(x.dtype).rsqrt()
+    weight = graph.weight.detach()[taken].to(x.dtype).sqrt()
+    for k, run in enumerate(runs):
+        scale = _power_of_two(run)  # squares neither overflow nor vanish, and nothing is rounded
+        y = run / scale * root.nan_to_num(posinf=0.0)[:, None]
+        norms = weight * (y[i] - y[j]).norm(dim=1)
+        if norms.numel():
+            length = _quantile(norms, quantile)
+            length = length if length > 0 else _quantile(norms[norms > 0], quantile)
+            result[k] = length * scale
     result = torch.where(torch.isfinite(result) & (result > 0), result, 1.0)
     return result if x.ndim == 3 else result.squeeze(0)
+
+
+def _quantile(values: Tensor, share: float) -> float:
+    """The value of this rank; 0 if there is none."""
+    return float(values.kthvalue(round(share * (values.numel() - 1)) + 1).values) if values.numel() else 0.0
+
+
+def _power_of_two(x: Tensor) -> float:
+    """The one below the largest absolute value; 1 where there is none."""
+    largest = float(x.abs().amax()) if x.numel() else 0.0
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if math.isfinite(largest) and largest > 0 else 1.0

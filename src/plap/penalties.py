@@ -15,17 +15,16 @@ A penalty of your own is a subclass of :class:`Penalty`.
 from __future__ import annotations
 
 import math
-import numbers
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from plap.checks import check_number
+from plap.checks import check_number, is_number
 from plap.edge_lengths import Quantile
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 
 Parameter = float | Tensor
 Length = Parameter | Quantile | str
@@ -103,6 +102,7 @@ class Penalty(ABC):
         """
         if self.quantile is None:
             return self
+        _check_features(x, graph)
         return self.at(self.quantile.measure(x.unsqueeze(1) if x.ndim == 1 else x, graph))
 
     @property
@@ -150,9 +150,10 @@ class Penalty(ABC):
             value = torch.as_tensor(self.parameter, dtype=nu.dtype, device=nu.device)
             at = nu.detach().clone().requires_grad_()
             theta = value.detach().expand(nu.shape).clone().requires_grad_()
-            (slope,) = torch.autograd.grad(
-                self.at(theta).psi(at).sum(), theta if in_parameter else at, materialize_grads=True
-            )
+            total = self.at(theta).psi(at).sum()
+            if not total.requires_grad:  # ψ is constant, if only in pieces
+                return torch.zeros_like(nu)
+            (slope,) = torch.autograd.grad(total, theta if in_parameter else at, materialize_grads=True)
         return slope
 
     def __repr__(self) -> str:
@@ -295,9 +296,7 @@ class SCAD(Penalty):
 
     def __init__(self, gamma: Length, a: float = 3.7) -> None:
         super().__init__(gamma)
-        if not 1 < a < math.inf:
-            raise InputError(f"a must be above 1 and finite, not {a!r}")
-        self.a = a
+        self.a = a if is_number(a) and 1 < a < math.inf else check_number("a", a, above=1)
 
     def rho(self, y: Tensor) -> Tensor:
         """y, then a parabola, then (a+1)γ/2."""
@@ -505,7 +504,7 @@ def _shown(value: Tensor | Quantile) -> str:
 def check_in_range(name: str, value: float | None, least: float | None) -> float:
     """Return a finite number that is at least ``least``, or positive where that is None."""
     # only comparisons before the refusal, because a number that torch.compile traces offers nothing else
-    if isinstance(value, torch.SymFloat) or (isinstance(value, numbers.Real) and not isinstance(value, bool)):
+    if value is not None and is_number(value):
         enough = value > 0 if least is None else value >= least
         if enough and value < math.inf:
             return value
@@ -529,27 +528,41 @@ def from_arguments(p: Parameter | None, penalty: Penalty | None) -> Penalty:
         raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
     if not isinstance(penalty, Penalty):
         raise InputError(f"penalty must be a plap.penalties.Penalty such as MCP(3.0), not {penalty!r}")
+    if type(penalty) not in BUILT_IN and not torch.compiler.is_compiling():
+        _check_construction(penalty)
     return penalty
 
 
-def check_weights(penalty: Penalty, like: Tensor) -> None:
-    """Refuse a penalty of somebody's own whose ψ is negative or not finite anywhere on a wide grid."""
-    if isinstance(penalty, BUILT_IN):
-        return
-    with torch.no_grad():
-        nu = torch.logspace(-20, 20, 201, dtype=torch.float64, device=like.device)
-        if not penalty.unbounded:
-            nu = torch.cat([nu.new_zeros(1), nu])
-        value = penalty.parameter
-        theta = value.detach().double().reshape(-1, 1) if isinstance(value, Tensor) else value
-        psi = penalty.at(theta).psi(nu)
-    bad = ~(torch.isfinite(psi) & (psi >= 0))
-    if bool(bad.any()):
-        at = bad.nonzero()[0]
-        found, where = float(psi[tuple(at)]), float(nu[at[-1]])
+def _check_construction(penalty: Penalty) -> None:
+    """Refuse a penalty of somebody's own that :meth:`Penalty.at` cannot make again."""
+    name, parameter = type(penalty).__name__, penalty.parameter_name
+    if penalty.quantile is None and not hasattr(penalty, parameter):
+        raise InputError(f"penalty {name} has no {parameter}: its __init__ must call super().__init__")
+    for constant in penalty.constant_names:
+        if not hasattr(penalty, constant):
+            raise InputError(f"penalty {name} has no {constant}, which is one of its constant_names")
+    value = penalty.parameter if penalty.quantile is None else 1.0
+    try:
+        again = penalty.at(value)
+    except TypeError:
+        arguments = ", ".join([parameter, *(f"{constant}=..." for constant in penalty.constant_names)])
         raise InputError(
-            f"penalty {type(penalty).__name__} must give weights that are finite and not negative, "
-            f"but psi({where:g}) = {found:g}"
+            f"penalty {name} cannot be made as {name}({arguments}): its __init__ must take {parameter} first "
+            "and name all further arguments in constant_names"
+        ) from None
+    if again.parameter is not value and (isinstance(value, Tensor) or again.parameter != value):
+        raise InputError(f"penalty {name} must pass {parameter} to super().__init__ as it is")
+
+
+def _check_features(x: Tensor, graph: Graph) -> None:
+    """Refuse features that have no edge norms on the graph."""
+    nodes = check_graph(graph).num_nodes
+    if not isinstance(x, Tensor) or x.layout != torch.strided or not x.is_floating_point():
+        kind = type(x).__name__ if not isinstance(x, Tensor) else f"{x.dtype} of layout {x.layout}"
+        raise InputError(f"x must be a dense tensor of float32 or float64, not {kind}")
+    if not 1 <= x.ndim <= 3 or x.shape[0 if x.ndim == 1 else -2] != nodes:
+        raise InputError(
+            f"x must have shape [N, C] or [R, N, C] with N = {nodes}, one row per node, not {list(x.shape)}"
         )
 
 

@@ -9,15 +9,17 @@ from typing import NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from plap.checks import check_finite, in_transform, is_number
 from plap.edge_lengths import Unit, typical_edge_norm
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.kernels import registry
 from plap.kernels.backend import Backend, Variant
 from plap.kernels.budget import Shape
 from plap.kernels.torch.backend import aggregation_weights as torch_aggregation_weights
 from plap.memory import MemoryBudget, parse_budget
-from plap.penalties import Penalty, Power, check_in_range, check_weights, from_arguments
+from plap.penalties import Penalty, Power, check_in_range, from_arguments
+from plap.penalty_checks import check_weights
 
 
 def propagate(
@@ -172,7 +174,9 @@ def in_absolute_units(
         if unit != "auto":
             raise InputError(f"unit must be a positive number or 'auto', not {unit!r}")
         unit = typical_edge_norm(x, graph)
-    elif not isinstance(unit, Tensor):
+    elif isinstance(unit, Tensor):
+        _per_run("unit", unit, x.shape[0] if x.ndim == 3 else 1, x, least=None)
+    else:
         unit = check_in_range("unit", unit, None)
     if mu is not None and (isinstance(unit, Tensor) or unit != 1):
         penalty, mu = penalty.in_units_of(unit, mu)
@@ -196,8 +200,7 @@ def _check(
     eps: float | None, variant: str, unit: Unit = 1.0,
 ) -> _Settings:  # fmt: skip
     """Refuse what has no meaning, naming the argument; the parameters come back as one number per run."""
-    if not isinstance(graph, Graph):
-        raise InputError(f"graph must be a plap.Graph, not {type(graph).__name__}")
+    check_graph(graph)
     if not isinstance(x, Tensor) or x.layout != torch.strided:
         kind = x.layout if isinstance(x, Tensor) else type(x).__name__
         raise InputError(f"x must be a dense tensor, not {kind}")
@@ -211,19 +214,17 @@ def _check(
         raise InputError(f"x is on {x.device} but graph is on {graph.device}")
     if isinstance(K, bool) or not isinstance(K, numbers.Integral) or K < 1:
         raise InputError(f"K must be an integer of 1 or more, not {K!r}")
-    if not 0 < omega < 2:
+    if not _is_one_number(omega) or not 0 < omega < 2:
         raise InputError(f"omega must lie between 0 and 2, not {omega!r}")
-    if eps is not None and not (eps > 0 and math.isfinite(eps) and eps * eps >= torch.finfo(x.dtype).tiny):
+    if eps is not None and not (_is_one_number(eps) and _has_normal_square(eps, x.dtype)):
         raise InputError(f"eps must be positive, finite and its square a normal {x.dtype}, not {eps!r}")
     if variant not in get_args(Variant):
         raise InputError(f"variant must be one of {', '.join(get_args(Variant))}, not {variant!r}")
-    if not torch.compiler.is_compiling() and not _in_transform(x) and not _all_finite(x):
-        where = (~torch.isfinite(x)).nonzero()[0].tolist()
-        raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
+    check_finite("x", x)
     runs = x.shape[0] if x.ndim == 3 else 1
     penalty, mu = in_absolute_units(penalty, mu, unit, x, graph)
     parameter = _per_run(penalty.parameter_name, penalty.parameter, runs, x, penalty.least)
-    if not torch.compiler.is_compiling() and not _in_transform(parameter):
+    if not torch.compiler.is_compiling() and not in_transform(parameter):
         check_weights(penalty, x)
     return _Settings(penalty.at(parameter), _per_run("mu", mu, runs, x, least=None), int(K))
 
@@ -239,20 +240,18 @@ def _per_run(name: str, value: float | Tensor | None, runs: int, x: Tensor, leas
         raise InputError(f"{name} must be a number or have shape [{runs}], not {list(value.shape)}")
     if not value.is_floating_point():
         value = value.double()
-    if not torch.compiler.is_compiling() and not _in_transform(value):
+    if not torch.compiler.is_compiling() and not in_transform(value):
         for number in value.detach().reshape(-1).tolist():
             check_in_range(name, number, least)
     return value.reshape(-1).expand(runs)
 
 
-def _all_finite(x: Tensor) -> bool:
-    """Whether every number is finite. A finite sum shows it at once; only otherwise is each number tested."""
-    return bool(torch.isfinite(x.detach().sum())) or bool(torch.isfinite(x).all())
+def _is_one_number(value: object) -> bool:
+    return is_number(value) or (isinstance(value, Tensor) and value.ndim == 0)
 
 
-def _in_transform(value: Tensor) -> bool:
-    """Whether ``value`` stands for many (torch.func) or for none (meta), so that it cannot be looked at."""
-    return torch._C._functorch.is_functorch_wrapped_tensor(value) or value.device.type == "meta"
+def _has_normal_square(eps: float, dtype: torch.dtype) -> bool:
+    return eps > 0 and math.isfinite(eps) and eps * eps >= torch.finfo(dtype).tiny
 
 
 class MemoryNeeded(NamedTuple):

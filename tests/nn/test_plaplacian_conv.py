@@ -204,6 +204,14 @@ def test_a_learned_parameter_stays_above_the_least_it_may_be() -> None:
         ({"penalty": plap.penalties.MCP(1.0), "learn_p": True}, "learn_p needs the power penalty"),
         ({"learn_gamma": True}, "learn_gamma needs penalty"),
         ({"penalty": "mcp"}, "penalty must be a penalty of a number"),
+        (
+            {"penalty": plap.penalties.MCP(1.0), "learn_gamma": True, "detach_weights": True},
+            "learn_gamma needs the gradient of the edge weights, which detach_weights leaves out",
+        ),
+        ({"p": 1.5, "learn_p": True, "detach_weights": True}, "learn_p needs the gradient"),
+        ({"p": "1.5", "learn_p": True}, "p must be a"),
+        ({"mu": None, "learn_mu": True}, "mu must be a"),
+        ({"mu": 0.0}, "mu must be a positive finite number"),
     ],
 )
 def test_refuses_penalties_that_do_not_fit(options: dict[str, Any], sentence: str) -> None:

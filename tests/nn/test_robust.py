@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
 import plap
 import problems
+from plap.nn.linear import Features
 from plap.nn.robust import elastic_message_passing, feature_jaccard
 
 
@@ -116,3 +119,49 @@ def test_gcn_jaccard_is_gcn_on_the_edges_that_are_kept() -> None:
     assert model.pruned(x, graph) is model.pruned(x, graph)
     x[2, 0] = 1  # changed in place: the graph is judged anew
     assert model.pruned(x, graph).num_edges == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"lambda1": -1}, "lambda1 must be a finite number of at least 0, not -1"),
+        ({"lambda1": "3"}, "lambda1 must be a finite number of at least 0, not '3'"),
+        ({"lambda2": float("nan")}, "lambda2 must be a finite number of at least 0, not nan"),
+        ({"lambda2": -1}, "lambda2 must be a finite number of at least 0, not -1"),
+        ({"K": 0}, "K must be an integer of 1 or more, not 0"),
+        ({"K": -1}, "K must be an integer of 1 or more, not -1"),
+        ({"K": 1.5}, "K must be an integer of 1 or more, not 1.5"),
+        ({"dropout": 2}, "dropout must be a number of at least 0 and below 1, not 2"),
+    ],
+)
+def test_elastic_gnn_refuses_parameters_by_name(options: dict[str, object], sentence: str) -> None:
+    with pytest.raises(plap.InputError, match=sentence):
+        plap.nn.ElasticGNN(2, 4, 3, **options)(torch.ones(9, 2), problems.grid(3, 3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [plap.nn.RUNG, plap.nn.GCNJaccard])
+def test_dropout_is_refused_by_name(make: type[torch.nn.Module]) -> None:
+    with pytest.raises(plap.InputError, match="dropout must be a number"):
+        make(2, 4, 3, dropout=2)(torch.ones(9, 2), problems.grid(3, 3))
+
+
+@pytest.mark.parametrize(
+    ("x", "sentence"),
+    [
+        (torch.ones(5, 2), "x has 5 rows but graph has 9 nodes"),
+        (torch.full((9, 2), torch.nan), r"x\[0, 0\] = nan is not finite"),
+        (torch.full((9, 2), torch.nan).to_sparse_csr(), "x contains a value that is not finite"),
+        (scipy.sparse.csr_array(np.full((9, 2), np.nan)), "x contains a value that is not finite"),
+    ],
+    ids=["rows", "dense", "sparse", "scipy"],
+)
+def test_elastic_gnn_refuses_features_by_name(x: Features, sentence: str) -> None:
+    with pytest.raises(plap.InputError, match=sentence):
+        plap.nn.ElasticGNN(2, 4, 3)(x, problems.grid(3, 3))
+
+
+def test_an_elastic_gnn_that_diverged_is_no_error() -> None:
+    model = plap.nn.ElasticGNN(2, 4, 3)
+    with torch.no_grad():
+        model.lin2.weight.fill_(torch.nan)
+    assert model(torch.ones(9, 2), problems.grid(3, 3)).isnan().all()

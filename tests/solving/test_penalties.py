@@ -116,6 +116,26 @@ def test_refuses_by_name(options: dict[str, object], sentence: str) -> None:
         plap.solve(problem.x, problem.graph, mu=0.1, **options)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("size", [1e155, 1e160, 1e300])
+@every_penalty
+def test_never_claims_to_have_solved_what_overflows(penalty: Penalty, size: float) -> None:
+    problem = problems.fixture()
+    for gamma in (1.0, size):
+        sentence = rf"x has values of up to .*e\+.*, for which .* {type(penalty).__name__}.* range of float64"
+        with pytest.raises(plap.InputError, match=sentence):
+            plap.solve(size * problem.x, problem.graph, penalty=penalty.at(gamma), mu=0.1)
+
+
+def test_norms_that_overflow_do_not_pass_for_convergence() -> None:
+    ring = plap.Graph.from_edges([(k, (k + 1) % 200) for k in range(200)])
+    x, size = 1 + 0.01 * problems.features(200, 1), 2.0**509  # the sum of the squares is out of range
+    expected, _ = plap.solve(x, ring, penalty=Huber(1.0), mu=0.1)
+    found, info = plap.solve(size * x, ring, penalty=Huber(size), mu=0.1)
+    assert info.converged
+    assert info.iterations > 0
+    torch.testing.assert_close(found / size, expected, atol=1e-7, rtol=0)
+
+
 def test_a_penalty_without_rho_has_no_energy() -> None:
     class Bare(Penalty):
         def psi(self, nu: Tensor) -> Tensor:

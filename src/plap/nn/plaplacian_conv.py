@@ -12,6 +12,7 @@ from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
 from torch_geometric.nn import MessagePassing
 
+from plap.checks import check_number
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels.backend import Backend
@@ -111,11 +112,15 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         super().__init__(aggr=None)
         if penalty is not None and p is not None:
             raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
-        p = _DEFAULT_P if p is None else p
+        p = _DEFAULT_P if p is None else check_number("p", p, least=1)
+        mu = check_number("mu", mu, above=0)
+        if detach_weights and (learn_p or learn_gamma):
+            raise InputError(
+                f"learn_{'p' if learn_p else 'gamma'} needs the gradient of the edge weights, which "
+                "detach_weights leaves out"
+            )
         if learn_p and not 1 < p < 3:
             raise InputError(f"p must lie between 1 and 3 to be learned, not {p!r}")
-        if learn_mu and not mu > 0:
-            raise InputError(f"mu must be positive, not {mu!r}")
         if penalty is not None:
             measured = isinstance(penalty, Penalty) and penalty.quantile is not None
             if measured and learn_gamma:
@@ -177,6 +182,11 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         if self._raw_gamma is None:
             return self._penalty
         return self._penalty.at(_floor(self._penalty) + softplus(self._raw_gamma))
+
+    @property
+    def measures_lengths(self) -> bool:
+        """Whether γ or the unit depends on the features and edges that the layer is given."""
+        return self.unit == "auto" or self.penalty.quantile is not None
 
     def at_scale_of(self, x: Tensor, graph: Graph) -> tuple[Penalty, float | Tensor]:
         """The penalty and μ that x is propagated with, as numbers in the unit of x."""

@@ -12,6 +12,8 @@ from torch import Tensor
 from torch.nn import Linear
 from torch.nn.functional import dropout, relu
 
+from plap.checks import check_finite, check_integer, check_number, in_transform
+from plap.errors import InputError
 from plap.graph import Graph
 from plap.memo import Memo
 from plap.nn.adjacency import (
@@ -67,7 +69,8 @@ class RUNG(torch.nn.Module):
         mu: float = 1 / 18, K: int = 10, dropout: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.gamma, self.mu, self.K, self.dropout = gamma, mu, K, dropout
+        self.gamma, self.mu, self.K = gamma, mu, K
+        self.dropout = check_number("dropout", dropout, least=0, below=1)
         self.detach_weights = True  # what an adaptive attack undoes
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
@@ -91,7 +94,7 @@ class ElasticGNN(torch.nn.Module):
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
-    lambda1, lambda2 : float
+    lambda1, lambda2 : float, at least 0
         Weights of the ℓ21 norm of the gradient and of its square, see ``elastic_message_passing``.
     K : int
     dropout : float
@@ -108,7 +111,10 @@ class ElasticGNN(torch.nn.Module):
         lambda2: float = 3.0, K: int = 10, dropout: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.lambda1, self.lambda2, self.K, self.dropout = lambda1, lambda2, K, dropout
+        self.lambda1 = check_number("lambda1", lambda1, least=0)
+        self.lambda2 = check_number("lambda2", lambda2, least=0)
+        self.K = check_integer("K", K, 1)
+        self.dropout = check_number("dropout", dropout, least=0, below=1)
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
         self._graph_of = GraphArgument(cached=True)
@@ -117,7 +123,22 @@ class ElasticGNN(torch.nn.Module):
         """The logits, [N, out]."""
         start: Tensor = self.lin2(dropout(relu(self.lin1(x)), self.dropout, self.training))
         graph = self._graph_of(edge_index, edge_weight, x.shape[0])
+        if x.shape[0] != graph.num_nodes:
+            raise InputError(f"x has {x.shape[0]} rows but graph has {graph.num_nodes} nodes")
+        _refuse_lost_features(x, start)
         return elastic_message_passing(start, graph, self.lambda1, self.lambda2, self.K)
+
+
+def _refuse_lost_features(x: Features, start: Tensor) -> None:
+    """Refuse features that are not finite; weights that are not, as in a run that diverged, are no error."""
+    if torch.compiler.is_compiling() or in_transform(start) or bool(torch.isfinite(start.detach().sum())):
+        return
+    if isinstance(x, Tensor) and x.layout == torch.strided:
+        check_finite("x", x)
+        return
+    stored = scipy_from_tensor(x) if isinstance(x, Tensor) else scipy.sparse.csr_array(x)
+    if not np.isfinite(stored.data).all():
+        raise InputError("x contains a value that is not finite")
 
 
 def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: float, K: int) -> Tensor:
@@ -230,7 +251,8 @@ class GCNJaccard(OnAdjacency):
         dropout: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.threshold, self.dropout = threshold, dropout
+        self.threshold = threshold
+        self.dropout = check_number("dropout", dropout, least=0, below=1)
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
         for linear in (self.lin1, self.lin2):

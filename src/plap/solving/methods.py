@@ -50,14 +50,17 @@ def descend(
 
     Returns
     -------
-    The last point, the objective at X and after every step, and ‖∇L‖ / ‖∇L(X)‖ at the last point.
+    The last point, the objective at X and after every step, and ‖∇L‖ / ‖∇L(X)‖ at the last point, which is
+    infinite if the objective at X is not a finite number.
     """
     here = problem.at(problem.X)
-    start = float(here.gradient.norm())
+    start = _norm(here.gradient)
     history = [here.value]
-    if start <= _ROUNDED_GRADIENT * float((here.metric * problem.X).norm()):
+    if not math.isfinite(here.value):
+        return here, tuple(history), math.inf
+    if start <= _ROUNDED_GRADIENT * _norm(here.metric * problem.X):
         return here, tuple(history), 0.0
-    while float(here.gradient.norm()) > tol * start and len(history) <= max_iter:
+    while _norm(here.gradient) > tol * start and len(history) <= max_iter:
         there = _search(problem, here, method.direction(here))
         if there is None:
             method.forget()
@@ -67,8 +70,17 @@ def descend(
         method.learn(here, there)
         here = there
         history.append(here.value)
-    residual = float(here.gradient.norm()) / start if start > 0 else 0.0
+    residual = _norm(here.gradient) / start if start > 0 else 0.0
     return here, tuple(history), residual
+
+
+def _norm(v: Tensor) -> float:
+    """‖v‖, also where its square is beyond the range of numbers."""
+    norm = float(v.norm())
+    if math.isfinite(norm):
+        return norm
+    largest = float(v.abs().amax())
+    return largest * float((v / largest).norm()) if math.isfinite(largest) else math.inf
 
 
 def _search(problem: Problem, here: Point, direction: Tensor) -> Point | None:

@@ -143,7 +143,7 @@ class Problem:
             yield Rows(block, difference, norm, self._psi(norm.clamp(min=self.eps)))
 
     def _psi(self, norm: Tensor) -> Tensor:
-        return self.penalty.psi(norm.square()) if self.p is None else norm.pow(self.p - 2)
+        return self.penalty.psi(norm.square()).to(norm.dtype) if self.p is None else norm.pow(self.p - 2)
 
     def _rho(self, norm: Tensor, psi: Tensor) -> Tensor:
         """What an edge adds to the objective."""

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from plap.checks import check_choice, check_integer, check_number
+from plap.checks import check_choice, check_finite, check_integer, check_number
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
-from plap.penalties import Penalty, Power, check_parameter, check_weights, from_arguments
+from plap.penalties import Penalty, Power, check_parameter, from_arguments
+from plap.penalty_checks import check_weights
 from plap.solving.methods import (
     LBFGS,
     Anderson,
@@ -159,8 +160,16 @@ def solve(
     with torch.no_grad():
         unit_mu = min(max(strength * _power(scale, 2 - value), 1e-280), 1e280) if is_power else strength
         X = x.detach().double().reshape(graph.num_nodes, -1) / scale
-        problem = Problem(X, graph, weighing.at(value), unit_mu, None if eps is None else eps / scale)
-        point, history, residual = descend(problem, METHODS[name](problem, tol), tol, max_iter)
+        try:
+            problem = Problem(X, graph, weighing.at(value), unit_mu, None if eps is None else eps / scale)
+            point, history, residual = descend(problem, METHODS[name](problem, tol), tol, max_iter)
+        except OverflowError:
+            residual = math.inf
+        if residual == math.inf:
+            raise InputError(
+                f"x has values of up to {float(x.detach().abs().amax()):.1g}, for which the objective of "
+                f"penalty {weighing!r} is beyond the range of float64: give x and gamma in a larger unit"
+            )
     unit = _power(scale, value) if is_power else 1.0
     info = SolveInfo(
         iterations=len(history) - 1,
@@ -213,9 +222,7 @@ def _check(
     for name, value in parameters:
         if isinstance(value, Tensor) and value.device != x.device:
             raise InputError(f"{name} is on {value.device} but x is on {x.device}")
-    if not bool(torch.isfinite(x).all()):
-        where = (~torch.isfinite(x)).nonzero()[0].tolist()
-        raise InputError(f"x{where} = {float(x[tuple(where)])} is not finite")
+    check_finite("x", x)
     check_integer("max_iter", max_iter, 0)
     check_choice("method", method, MethodName)
 

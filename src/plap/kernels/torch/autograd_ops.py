@@ -154,7 +154,7 @@ def _log_psi(F: Tensor, entries: _Entries, rule: _Rule) -> tuple[Tensor, Tensor]
 
 def log_weights(penalty: Penalty, log_distance: Tensor) -> tuple[Tensor, Tensor]:
     """log ψ of edges whose norms have these logarithms, and where ψ > 0."""
-    psi = penalty.psi(squared(log_distance))
+    psi = penalty.psi(squared(log_distance)).to(log_distance.dtype)
     keep = psi > 0
     return torch.log(torch.where(keep, psi, 1)), keep
 

@@ -26,7 +26,8 @@ def aggregation_weights(
     weights = torch.empty(x.shape[0], graph.num_entries, dtype=x.dtype, device=x.device)
     for part in problem.chunks:
         ends = Ends.of(part, problem)
-        edges = measure(Y, size, ends, problem, workspace.arrays(part.end - part.first))
+        room = workspace.arrays(part.end - part.first)
+        edges = measure(Y, size, ends, problem, room, slopes=False)
         own = edges.conductance(ends.weight, ends.at_receiver(shift)).div_(ends.at_receiver(total))
         own.mul_(ends.at_receiver(root)).mul_(ends.at_source(root))
         weights[:, part.first : part.end] = own

@@ -107,7 +107,7 @@ def _through_edges(
     for chunk in problem.chunks:
         ends = Ends.of(chunk, problem)
         room = workspace.arrays(chunk.end - chunk.first)
-        edges = measure(Y, size, ends, problem, room)
+        edges = measure(Y, size, ends, problem, room, slopes=not problem.detach)
         own = edges.conductance(ends.weight, ends.at_receiver(normaliser.shift))
         along = _dots(ends.rows_at_receiver(V, room[1]), edges.direction).mul_(edges.scale)
         cotangent = ends.at_receiver(u).sub_(along).mul_(own)

@@ -147,8 +147,12 @@ class Edges(NamedTuple):
         return torch.where(self.exists, torch.exp(self.exponent - shift), 0).mul_(weight)
 
 
-def measure(Y: Tensor, size: Tensor, ends: Ends, problem: Problem, room: tuple[Tensor, Tensor]) -> Edges:
+def measure(
+    Y: Tensor, size: Tensor, ends: Ends, problem: Problem, room: tuple[Tensor, Tensor], *, slopes: bool
+) -> Edges:
     """The edges at Y [R, N, C], whose rows have norms ``size`` [R, N]; leaves Y_j in the second of ``room``.
+
+    Without ``slopes``, the derivatives of ψ are 0 for all penalties but powers, whose are known.
 
     Two rows are equal but for rounding where their distance is not above four machine epsilons of
     (‖Y_i‖² + ‖Y_j‖²)^½. Differences are divided by the longer row first, so that squares stay in range.
@@ -163,8 +167,9 @@ def measure(Y: Tensor, size: Tensor, ends: Ends, problem: Problem, room: tuple[T
     tau = 4 * torch.finfo(Y.dtype).eps
     apart = norm > tau * torch.hypot(size_i.div_(scale), size_j.div_(scale))
     log_gradient = norm.log().add_(scale.log()).add_(0.5 * ends.weight.log())
-    rule = _powers if isinstance(problem.penalty, Power) else _weights
-    return Edges(direction, scale, norm, *rule(problem, log_gradient, apart, norm > 0))
+    if isinstance(problem.penalty, Power):
+        return Edges(direction, scale, norm, *_powers(problem, log_gradient, apart, norm > 0))
+    return Edges(direction, scale, norm, *_weights(problem, log_gradient, apart, norm > 0, slopes))
 
 
 def _powers(
@@ -183,7 +188,7 @@ def _powers(
 
 
 def _weights(
-    problem: Problem, log_gradient: Tensor, apart: Tensor, differs: Tensor
+    problem: Problem, log_gradient: Tensor, apart: Tensor, differs: Tensor, slopes: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The last five fields of :class:`Edges` for any other penalty."""
     penalty = problem.penalty
@@ -195,13 +200,11 @@ def _weights(
         varies = counts = apart
         log_gradient = torch.where(apart, log_gradient, 0)
     nu = squared(log_gradient)
-    psi = penalty.psi(nu)
+    psi = penalty.psi(nu).to(nu.dtype)
     exists = counts & (psi > 0)
     psi = torch.where(exists, psi, 1)
-    return (
-        psi.log(),
-        exists,
-        varies & exists,
-        penalty.dpsi_dlog_nu(nu).mul(2).div_(psi),
-        penalty.dpsi_dparameter(nu).div(psi),
-    )
+    elasticity = parameter_rate = psi.new_zeros(())
+    if slopes:
+        elasticity = penalty.dpsi_dlog_nu(nu).mul(2).div_(psi)
+        parameter_rate = penalty.dpsi_dparameter(nu).div(psi)
+    return psi.log(), exists, varies & exists, elasticity, parameter_rate

@@ -41,7 +41,7 @@ def forward(
     for chunk in problem.chunks:
         ends = Ends.of(chunk, problem)
         room = workspace.arrays(chunk.end - chunk.first)
-        edges = measure(Y, size, ends, problem, room)
+        edges = measure(Y, size, ends, problem, room, slopes=False)
         before = shift[:, ends.rows].clone()
         own = torch.where(edges.exists, edges.exponent, 0)
         shift[:, ends.rows].scatter_reduce_(1, ends.receiver.expand_as(own), own, "amax")
