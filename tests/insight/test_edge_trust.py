@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,11 +21,14 @@ from plap.insight import (
     compare_trust_under_attack,
     edge_trust,
     feature_cosine,
+    learned_weights,
     members_of,
     neighbour_jaccard,
+    node_embeddings,
     pair_evidence,
 )
 from plap.insight.attack import with_random_edges
+from plap.insight.members import as_members
 from plap.insight.trust import _belief, _without_each_part, can_be_judged
 from plap.insight.trust_comparison import SCORES
 from plap.training import RunConfig, train_runs
@@ -133,12 +138,68 @@ def test_what_cannot_be_compared(graph: plap.Graph, judged: bool) -> None:
 
 def test_refusals() -> None:
     graph, x = problems.path(5), torch.eye(5)
-    with pytest.raises(plap.InputError, match="needs at least one trained model"):
-        edge_trust([], x, graph)
     with pytest.raises(plap.InputError, match="defined for pGNN, MLP and deep pGNN, not for GCN"):
         edge_trust([plap.nn.baselines.GCN(5, 2, 2)], x, graph)
     with pytest.raises(plap.InputError, match="folds must be an integer of 2 or more"):
         edge_trust([plap.nn.PGNN(5, 2, 2)], x, graph, folds=1)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"members": []}, "members must contain at least one trained model"),
+        ({"members": [3]}, "members must be torch.nn.Module objects, or a single one, not int"),
+        ({"members": None}, "members must be torch.nn.Module objects, or a single one, not NoneType"),
+        ({"graph": problems.path(5).edge_index}, "graph must be a plap.Graph, not Tensor"),
+        ({"x": np.eye(5)}, "x must be a tensor or a SciPy sparse matrix, not ndarray"),
+        ({"x": torch.ones(5)}, r"x must have shape \[N, F\], not \[5\]"),
+        ({"x": torch.eye(4)}, "x has 4 rows but graph has 5 nodes"),
+        ({"sample": 0}, "sample must be an integer of 1 or more, not 0"),
+        ({"sample": 1.5}, "sample must be an integer of 1 or more, not 1.5"),
+    ],
+)
+def test_refuses_by_name(change: dict[str, Any], sentence: str) -> None:
+    arguments = {"members": [plap.nn.PGNN(5, 2, 2)], "x": torch.eye(5), "graph": problems.path(5)}
+    with pytest.raises(plap.InputError, match=sentence):
+        edge_trust(**(arguments | change))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrap", [tuple, iter, torch.nn.ModuleList, lambda members: members[0]])
+def test_members_are_any_collection_or_one_module(wrap: Callable[[list[torch.nn.Module]], Any]) -> None:
+    module, graph, x = plap.nn.PGNN(5, 2, 2), problems.path(5), torch.eye(5)
+    assert as_members(wrap([module])) == [module]
+    expected = edge_trust([module], x, graph)
+    assert edge_trust(wrap([module]), x, graph).equal(expected)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [learned_weights, node_embeddings, lambda m, x, graph: pair_evidence(m, x, graph, torch.ones(2, 1))],
+)
+def test_one_member_refuses_a_graph_by_name(ask: Callable[..., torch.Tensor]) -> None:
+    with pytest.raises(plap.InputError, match=r"graph must be a plap\.Graph, not Tensor"):
+        ask(plap.nn.PGNN(5, 2, 2), torch.eye(5), problems.path(5).edge_index)
+
+
+DATA = csbm(phi=0.5, n=20, f=4, d=3.0, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: compare_trust_under_attack(DATA, DATA.graph), "attacked must be a .*GraphData, not Graph"),  # type: ignore[arg-type]
+        (lambda: compare_trust_under_attack(DATA.graph, DATA), "clean must be a .*GraphData, not Graph"),  # type: ignore[arg-type]
+        (lambda: compare_trust(DATA.graph, 0.2), "data must be a plap.data.GraphData, not Graph"),  # type: ignore[arg-type]
+        (lambda: compare_trust(DATA, 0.2, members=0), "members must be an integer of 1 or more, not 0"),
+        (
+            lambda: compare_trust_under_attack(DATA, DATA, members=plap.nn.PGNN(4, 2, 2)),  # type: ignore[arg-type]
+            "members must be an integer of 1 or more, not a PGNN",
+        ),
+    ],
+)
+def test_comparisons_refuse_by_name(call: Callable[[], object], sentence: str) -> None:
+    with pytest.raises(plap.InputError, match=sentence):
+        call()
 
 
 def test_comparison_scores_everything_against_the_known_noise() -> None:

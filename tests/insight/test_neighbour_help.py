@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
 import plap
 import problems
+from plap.data import csbm
 from plap.insight import neighbour_help
+from plap.insight.reliance import column_importance
 from plap.nn.gat import GAT
 
 
@@ -46,9 +51,64 @@ def test_help_and_harm_are_counted_by_known_labels_only() -> None:
 def test_refusals() -> None:
     graph, x = problems.path(3), torch.eye(3)
     module = plap.nn.PGNN(3, 2, 2)
-    with pytest.raises(plap.InputError, match="at least one model"):
+    with pytest.raises(plap.InputError, match="at least one trained model"):
         neighbour_help([], x, graph)
     with pytest.raises(plap.InputError, match="one integer class per node"):
         neighbour_help([module], x, graph, torch.ones(3, 2))
     with pytest.raises(plap.InputError, match="y has class 4, but the model has 2"):
         neighbour_help([module], x, graph, torch.tensor([0, 1, 4]))
+
+
+DATA = csbm(phi=0.5, n=30, f=4, d=3.0, seed=0)
+EVERY = torch.ones(30, dtype=torch.bool)
+
+
+def importance(**change: Any) -> dict[str, float]:
+    given: dict[str, Any] = {
+        "members": [plap.nn.PGNN(4, 8, 2)], "x": DATA.x, "graph": DATA.graph, "groups": "aabb",
+        "task": DATA.task, "y": DATA.y, "nodes": EVERY,
+    }  # fmt: skip
+    return column_importance(**(given | change))
+
+
+def test_one_module_is_an_ensemble_of_one() -> None:
+    module = plap.nn.PGNN(4, 8, 2)
+    found, expected = (neighbour_help(members, DATA.x, DATA.graph) for members in (module, [module]))
+    assert found.with_edges.equal(expected.with_edges)
+    assert importance(members=module) == importance(members=[module])
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"members": []}, "members must contain at least one trained model"),
+        ({"members": ["pgnn"]}, "members must be torch.nn.Module objects, or a single one, not str"),
+        ({"graph": DATA.graph.edge_index}, "graph must be a plap.Graph, not Tensor"),
+        ({"x": np.ones((30, 4))}, "x must be a tensor or a SciPy sparse matrix, not ndarray"),
+        ({"y": DATA.y.numpy()}, "y must"),
+    ],
+)
+def test_refuses_by_name(change: dict[str, Any], sentence: str) -> None:
+    given: dict[str, Any] = {
+        "members": [plap.nn.PGNN(4, 8, 2)],
+        "x": DATA.x,
+        "graph": DATA.graph,
+        "y": DATA.y,
+    }
+    with pytest.raises(plap.InputError, match=sentence):
+        neighbour_help(**(given | change))
+    with pytest.raises(plap.InputError, match=sentence):
+        importance(**change)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"nodes": torch.arange(4)}, "nodes must be a boolean mask of the 30 nodes"),
+        ({"seed": None}, "seed must be an integer of 0 or more, not None"),
+        ({"groups": "abc"}, "groups must have one name per feature"),
+    ],
+)
+def test_column_importance_refuses_by_name(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(plap.InputError, match=sentence):
+        importance(**change)

@@ -123,3 +123,40 @@ def test_no_edges_is_what_the_page_calls_without_neighbours(data: plap.data.Grap
     members = [model()]
     help_ = neighbour_help(members, data.x, data.graph)
     assert explained(members, data, 9).without_edges == pytest.approx(float(help_.without_edges[9]), abs=1e-5)
+
+
+def test_modules_are_explained_in_evaluation_mode_and_left_as_they_were(data: plap.data.GraphData) -> None:
+    training = model().train()
+    found = explain_node(training, data.x, data.graph, 4, TASK, hops=3)
+    assert training.training
+    assert found is not None
+    with torch.no_grad():
+        said = TASK.probabilities(training.eval()(data.x, data.graph))
+    assert found.prediction == pytest.approx(float(said[4, found.output]), abs=1e-5)
+
+
+def test_lengths_that_are_measured_on_the_surroundings_are_not_exact(data: plap.data.GraphData) -> None:
+    for options in ({"penalty": plap.penalties.MCP(plap.penalties.Quantile(0.5))}, {"unit": "auto"}):
+        own = plap.nn.PGNN(data.x.shape[1], 4, 2, K=2, **options)
+        found = explain_node([own], data.x, data.graph, 4, TASK, hops=2)
+        assert found is not None
+        assert not found.exact
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"hops": 1.5}, "hops must be an integer"),
+        ({"hops": -1}, "hops must be an integer"),
+        ({"output": 5}, "output must be an integer"),
+        ({"average": torch.zeros(3)}, "average must have one number per feature"),
+        ({"task": None}, "task must be a plap.data.Task, not NoneType"),
+        ({"graph": torch.zeros(2, 3, dtype=torch.int64)}, "graph must be a plap.Graph, not Tensor"),
+    ],
+)
+def test_bad_input_is_one_sentence(
+    data: plap.data.GraphData, options: dict[str, object], sentence: str
+) -> None:
+    given = {"graph": data.graph, "task": TASK, "hops": 3} | options
+    with pytest.raises(plap.InputError, match=sentence):
+        explain_node([model()], data.x, node=4, **given)  # type: ignore[arg-type]

@@ -145,6 +145,18 @@ def test_refusals() -> None:
         (ring, {"lipschitz": -1.0}, "lipschitz must be a finite number of at least 0"),
         (ring, {"noise": x[:2]}, "of one shape"),
         (ring, {"sigma": lambda rows: rows}, "one value per node"),
+        (ring, {"sigma": lambda rows: 1.0}, "sigma must return one value per node, not 1.0"),
+        (ring, {"sigma": 3}, "sigma must be a function of a tensor, not 3"),
+        (ring, {"K": 0}, "K must be an integer of 1 or more, not 0"),
+        (ring, {"K": 1.5}, "K must be an integer of 1 or more, not 1.5"),
+        (ring, {"K": None}, "K must be an integer of 1 or more, not None"),
+        (ring, {"p": None}, "p must be a finite number of at least 1, not None"),
+        (ring, {"mu": 0}, "mu must be a positive finite number, not 0"),
+        (ring.edge_index, {}, "graph must be a plap.Graph, not Tensor"),
+        (plap.Graph.from_edges([], num_nodes=0), {"x": x[:0], "noise": x[:0]}, "at least one node"),
+        (ring, {"noise": x + torch.nan}, r"noise\[0, 0\] = nan is not finite"),
+        (ring, {"noise": x.numpy()}, "x and noise must be float64 tensors"),
+        (ring, {"x": x[:2], "noise": x[:2]}, "x has 2 rows but graph has 3 nodes"),
     ):
         given = {"x": x, "noise": x, "sigma": total, "lipschitz": 1.0, "graph": graph, "p": 2.0, "mu": 0.1}
         with pytest.raises(plap.InputError, match=sentence):

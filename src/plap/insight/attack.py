@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -17,8 +18,10 @@ from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, unran
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.insight.members import evaluating, members_of
+from plap.graph.graph import check_graph
+from plap.insight.members import as_members, evaluating, members_of
 from plap.nn.linear import Features
+from plap.sparse import tensor_from_scipy
 from plap.split_masks import SplitLike
 from plap.training import RunConfig, train_ensemble
 from plap.training.modules import seeded
@@ -36,7 +39,7 @@ class AttackPoint:
 
     budget: float
     """Changed edges as a share of all edges; of the edges of a node for an attack on single nodes."""
-    changed: int
+    changed: int | float
     """Edges that were added or removed; on average where single nodes were attacked."""
     accuracy: float
     random: float
@@ -50,7 +53,7 @@ class AttackCurve:
     nodes: int
     """Number of nodes that were attacked and judged."""
     clean: float
-    """Accuracy before any attack."""
+    """Accuracy before any attack; of a model that is trained again where ``poisoning``."""
     points: tuple[AttackPoint, ...]
     poisoning: bool
     """Whether the model was trained anew on each attacked graph."""
@@ -59,15 +62,16 @@ class AttackCurve:
 
 
 def attack_curve(
-    members: Sequence[torch.nn.Module],
+    members: torch.nn.Module | Sequence[torch.nn.Module],
     x: Features,
     graph: Graph,
     y: Tensor,
     nodes: Tensor,
-    budgets: Sequence[float] = (0.01, 0.025, 0.05, 0.1),
+    budgets: float | Sequence[float] = (0.01, 0.025, 0.05, 0.1),
     *,
     local: bool = False,
     retrain: Retrain | None = None,
+    task: Task | None = None,
     steps: int = 60,
     seed: int = 0,
 ) -> AttackCurve:
@@ -79,8 +83,9 @@ def attack_curve(
 
     Parameters
     ----------
-    members : sequence of modules
+    members : module, or a sequence of modules
         An ensemble, such as :func:`plap.insight.load_members` gives; its mean probabilities are attacked.
+        Each is called as ``module(x, graph)`` with a :class:`plap.Graph`, whose weights have a gradient.
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
         Without weights.
@@ -94,41 +99,45 @@ def attack_curve(
         once.
     retrain : function of a graph, optional
         Returns new members.
+    task : Task, optional
+        Calibrates the mean probabilities and decides which class they speak for, as in the predictions of a
+        fit; by default the most probable one.
     steps : int
         Steps of the attack.
     seed : int
         Random seed for the pairs that the attack looks at, and for the random edges beside it.
     """
-    if not members:
-        raise InputError("an attack needs at least one trained model")
-    if nodes.dtype != torch.bool or nodes.shape != (graph.num_nodes,):
+    members, labels = as_members(members), _checked_labels(x, graph, y)
+    if not isinstance(nodes, Tensor) or nodes.dtype != torch.bool or nodes.shape != (graph.num_nodes,):
         raise InputError(f"nodes must be a boolean mask of the {graph.num_nodes} nodes")
-    unknown = (nodes & (y < 0)).nonzero()
-    if len(unknown):
-        raise InputError(f"the label of node {int(unknown[0])} is unknown, so nodes must not contain it")
+    if isinstance(budgets, int | float):
+        budgets = [budgets]
     if not bool(nodes.any()):
         raise InputError("nodes must contain at least one node to attack")
     if local and retrain is not None:
         raise InputError("poisoning is for an attack on all nodes at once, not on single nodes")
-    targets = nodes.nonzero().squeeze(1)
-    clean = _right(members, x, graph, y, targets)
+    targets = _checked_targets(nodes.nonzero().squeeze(1), labels)
+    judge = _Judge(x, labels, task)
+    # a model that was trained in another way, such as in pieces, is not what its accuracy is compared with
+    clean = judge.accuracy(members if retrain is None else retrain(graph), graph, targets)
     points = []
     for budget in budgets:
-        share = check_number("budget", budget, above=0)
+        share = check_number("budget", budget, above=0, most=None if local else 1)
         if local:
             found = [
-                _attacked(
-                    members, x, graph, y, target.reshape(1), _count(share, degree), None, steps, seed, local
+                judge.attacked(
+                    members, graph, target.reshape(1), _count(share, degree), None, steps, seed, local
                 )
                 for target, degree in zip(targets, torch.diff(graph.indptr)[targets].tolist(), strict=True)
             ]
             changed, right, random = np.array(found, dtype=float).mean(0)
         else:
             count = _count(share, graph.num_edges)
-            changed, right, random = _attacked(
-                members, x, graph, y, targets, count, retrain, steps, seed, local
+            changed, right, random = judge.attacked(
+                members, graph, targets, count, retrain, steps, seed, local
             )
-        points.append(AttackPoint(share, round(changed), float(right), float(random)))
+        mean = float(changed) if local else round(changed)
+        points.append(AttackPoint(share, mean, float(right), float(random)))
     return AttackCurve(targets.numel(), clean, tuple(points), retrain is not None, local)
 
 
@@ -159,7 +168,7 @@ def retraining(
 
 
 def adaptive_attack(
-    members: Sequence[torch.nn.Module],
+    members: torch.nn.Module | Sequence[torch.nn.Module],
     x: Features,
     graph: Graph,
     y: Tensor,
@@ -197,7 +206,13 @@ def adaptive_attack(
     >>> attacked.num_nodes
     60
     """
+    members, y = as_members(members), _checked_labels(x, graph, y)
+    nodes = _checked_targets(nodes, y)
     count, steps = check_integer("count", count, 1), check_integer("steps", steps, 2)
+    at = None if at is None else check_integer("at", at, 0, graph.num_nodes - 1)
+    seed = check_integer("seed", seed, 0)
+    if not isinstance(x, Tensor):
+        x = tensor_from_scipy(scipy.sparse.csr_array(x), torch.get_default_dtype())
     if graph.is_weighted or graph.num_self_loops:
         raise InputError(
             "an attack changes which nodes are joined: graph must have neither weights nor loops"
@@ -223,6 +238,31 @@ def adaptive_attack(
             names = " and ".join(sorted({type(member).__name__ for member in members}))
             raise InputError(f"{names} does not weigh edges, so it has no gradient to attack by") from None
     return Graph.from_edge_index(edges, num_nodes=graph.num_nodes)
+
+
+def _checked_labels(x: Features, graph: Graph, y: Tensor) -> Tensor:
+    """The labels if all three have the same nodes."""
+    nodes = check_graph(graph).num_nodes
+    if not isinstance(x, Tensor) and not scipy.sparse.issparse(x):
+        raise InputError(f"x must be a tensor or a SciPy sparse matrix, not {type(x).__name__}")
+    if x.shape[0] != nodes:
+        raise InputError(f"x has {x.shape[0]} rows but graph has {nodes} nodes")
+    if not isinstance(y, Tensor) or y.dtype != torch.int64 or y.shape != (nodes,):
+        raise InputError(f"y must be an int64 tensor with the class of each of the {nodes} nodes")
+    return y
+
+
+def _checked_targets(nodes: Tensor, y: Tensor) -> Tensor:
+    """The numbers of nodes to attack if there are any and their labels are known."""
+    if not isinstance(nodes, Tensor) or nodes.dtype != torch.int64 or nodes.ndim != 1 or not nodes.numel():
+        raise InputError("nodes must be an int64 tensor with the numbers of at least one node to attack")
+    outside = nodes[(nodes < 0) | (nodes >= y.shape[0])]
+    if outside.numel():
+        raise InputError(f"nodes has {int(outside[0])}, but there are only the nodes 0 to {y.shape[0] - 1}")
+    unknown = nodes[y[nodes] < 0]
+    if unknown.numel():
+        raise InputError(f"the label of node {int(unknown[0])} is unknown, so nodes must not contain it")
+    return nodes
 
 
 def _at_one_node(attack: type[Any], node: int) -> type[Any]:
@@ -262,32 +302,40 @@ def _mean_probabilities(members: Any, x: Features, graph: Graph) -> Tensor:
     return torch.stack([member(x, graph).softmax(1) for member in members]).mean(0)
 
 
-def _right(
-    members: Sequence[torch.nn.Module], x: Features, graph: Graph, y: Tensor, targets: Tensor
-) -> float:
-    """Accuracy at the targets."""
-    total: Tensor | None = None
-    for member in members:
-        with evaluating(member):
-            probabilities = member(x, graph).softmax(1)
-        total = probabilities if total is None else total + probabilities
-    assert total is not None
-    return float((total[targets].argmax(1) == y[targets]).double().mean())
+@dataclass(frozen=True)
+class _Judge:
+    """How good members are on a graph, and on what an adversary makes of it."""
 
+    x: Features
+    y: Tensor
+    task: Task | None
 
-def _attacked(
-    members: Sequence[torch.nn.Module], x: Features, graph: Graph, y: Tensor, targets: Tensor, count: int,
-    retrain: Retrain | None, steps: int, seed: int, local: bool,
-) -> tuple[float, float, float]:  # fmt: skip
-    """Edges changed, accuracy after the attack, accuracy after as many random edges."""
-    if count == 0:
-        clean = _right(members, x, graph, y, targets)
-        return 0.0, clean, clean
-    at = int(targets) if local else None
-    attacked = adaptive_attack(members, x, graph, y, targets, count, at=at, steps=steps, seed=seed)
-    noisy = with_random_edges(graph, count, seed, at=targets if local else None)
-    scores = [_right(retrain(g) if retrain else members, x, g, y, targets) for g in (attacked, noisy)]
-    return float(changed_edges(graph, attacked)), scores[0], scores[1]
+    def accuracy(self, members: Sequence[torch.nn.Module], graph: Graph, targets: Tensor) -> float:
+        """Accuracy at the targets."""
+        total: Tensor | None = None
+        for member in members:
+            with evaluating(member):
+                probabilities = member(self.x, graph).softmax(1)
+            total = probabilities if total is None else total + probabilities
+        assert total is not None
+        mean = total[targets] / len(members)
+        decided = mean.argmax(1) if self.task is None else self.task.decode(self.task.calibrated(mean))
+        return float((decided == self.y[targets]).double().mean())
+
+    def attacked(
+        self, members: Sequence[torch.nn.Module], graph: Graph, targets: Tensor, count: int,
+        retrain: Retrain | None, steps: int, seed: int, local: bool,
+    ) -> tuple[float, float, float]:  # fmt: skip
+        """Edges changed, accuracy after the attack, accuracy after as many random edges."""
+        if count == 0:
+            clean = self.accuracy(members, graph, targets)
+            return 0.0, clean, clean
+        at = int(targets) if local else None
+        x, y = self.x, self.y
+        attacked = adaptive_attack(members, x, graph, y, targets, count, at=at, steps=steps, seed=seed)
+        noisy = with_random_edges(graph, count, seed, at=targets if local else None)
+        scores = [self.accuracy(retrain(g) if retrain else members, g, targets) for g in (attacked, noisy)]
+        return float(changed_edges(graph, attacked)), scores[0], scores[1]
 
 
 def _count(share: float, edges: int) -> int:

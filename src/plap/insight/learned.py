@@ -12,8 +12,13 @@ import torch
 from torch import Tensor
 
 from plap.data.dataset import GraphData
-from plap.errors import InputError
-from plap.insight.members import learned_weights, relative_weights, uniform_entropy, weight_entropy
+from plap.insight.members import (
+    as_members,
+    learned_weights,
+    relative_weights,
+    uniform_entropy,
+    weight_entropy,
+)
 from plap.insight.reliance import NeighbourHelp, neighbour_help
 from plap.insight.trust import can_be_judged, edge_trust
 
@@ -103,7 +108,7 @@ class Learned:
 
 
 def what_was_learned(
-    members: Sequence[torch.nn.Module],
+    members: Sequence[torch.nn.Module] | torch.nn.Module,
     data: GraphData,
     classes: Sequence[str],
     *,
@@ -115,7 +120,7 @@ def what_was_learned(
 
     Parameters
     ----------
-    members : sequence of modules of models with edge weights and states of pairs, such as PGNN
+    members : module, or sequence of modules, of models with edge weights and states of pairs, such as PGNN
     data : GraphData
         It may differ from the training graph; its labels are not used.
     classes : sequence of str
@@ -127,8 +132,7 @@ def what_was_learned(
     seed : int
         Random seed for :func:`plap.insight.edge_trust`.
     """
-    if not members:
-        raise InputError("there is no model to inspect")
+    members = as_members(members)
     graph, x = data.graph, data.x
     weights = [learned_weights(member, x, graph) for member in members]
     entropies = torch.stack([weight_entropy(weight, graph) for weight in weights])

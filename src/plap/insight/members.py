@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+import scipy.sparse
 import torch
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
@@ -13,7 +15,7 @@ from sklearn.manifold import TSNE
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.models import model_of, models_with
 from plap.nn.linear import Features
 from plap.training import RunConfig, RunResult, build_module
@@ -60,6 +62,50 @@ def members_of(runs: Sequence[RunResult], features: int, classes: int) -> list[t
     return [load_members(run.config, [run.state], features, classes)[0] for run in trained]
 
 
+def as_members(members: Any) -> list[torch.nn.Module]:
+    """The modules of an ensemble as a list; a single module is an ensemble of one.
+
+    Examples
+    --------
+    >>> len(as_members(torch.nn.Linear(2, 3)))
+    1
+    >>> as_members([])
+    Traceback (most recent call last):
+    plap.errors.InputError: members must contain at least one trained model
+    >>> as_members(["pgnn"])
+    Traceback (most recent call last):
+    plap.errors.InputError: members must be torch.nn.Module objects, or a single one, not str
+    """
+    if isinstance(members, torch.nn.Module) and not isinstance(members, torch.nn.ModuleList):
+        return [members]
+    found = list(members) if isinstance(members, Iterable) and not isinstance(members, str) else [members]
+    for member in found:
+        if not isinstance(member, torch.nn.Module):
+            kind = type(member).__name__
+            raise InputError(f"members must be torch.nn.Module objects, or a single one, not {kind}")
+    if not found:
+        raise InputError("members must contain at least one trained model")
+    return found
+
+
+def check_features(x: Any, graph: Any) -> None:
+    """Refuse a graph that is none, and features that are not a matrix with one row per node.
+
+    Examples
+    --------
+    >>> check_features(torch.eye(3).numpy(), Graph.from_edges([(0, 1)]))
+    Traceback (most recent call last):
+    plap.errors.InputError: x must be a tensor or a SciPy sparse matrix, not ndarray
+    """
+    nodes = check_graph(graph).num_nodes
+    if not isinstance(x, Tensor) and not scipy.sparse.issparse(x):
+        raise InputError(f"x must be a tensor or a SciPy sparse matrix, not {type(x).__name__}")
+    if x.ndim != 2:
+        raise InputError(f"x must have shape [N, F], not {list(x.shape)}")
+    if x.shape[0] != nodes:
+        raise InputError(f"x has {x.shape[0]} rows but graph has {nodes} nodes")
+
+
 @contextmanager
 def evaluating(module: torch.nn.Module) -> Iterator[None]:
     """Turn dropout and gradients off; afterwards the module and all in it are in their previous modes."""
@@ -102,6 +148,7 @@ def learned_weights(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
         raise InputError(
             f"edge weights are defined for {models_with('edge_weights')}, not for {type(module).__name__}"
         )
+    check_features(x, graph)
     with evaluating(module):
         return kind.edge_weights(module, x, graph)
 
@@ -199,6 +246,7 @@ def node_embeddings(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
         raise InputError(
             f"embeddings are taken from {models_with('embeddings')}, not from {type(module).__name__}"
         )
+    check_features(x, graph)
     with evaluating(module):
         return kind.embeddings(module, x, graph)
 

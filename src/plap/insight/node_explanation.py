@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -15,8 +16,10 @@ from plap.checks import check_integer
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.graph.graph import check_graph
+from plap.insight.members import as_members, evaluating
 from plap.nn.linear import Features
-from plap.nn.plaplacian_conv import weakened
+from plap.nn.plaplacian_conv import PLaplacianConv, weakened
 from plap.parts.subgraph import Subgraph, halo_size, with_halo
 from plap.sparse import scipy_from_tensor
 
@@ -55,11 +58,12 @@ class NodeExplanation:
     hops: int
     """How far the surroundings reach that went through the model."""
     exact: bool
-    """Whether that is as far as the model looks."""
+    """Whether that is as far as the model looks, and no layer of it measures lengths on the graph that it is
+    given (``unit="auto"``, :class:`plap.penalties.Quantile`)."""
 
 
 def explain_node(
-    members: Sequence[torch.nn.Module],
+    members: torch.nn.Module | Sequence[torch.nn.Module],
     x: Features,
     graph: Graph,
     node: int,
@@ -79,7 +83,7 @@ def explain_node(
 
     Parameters
     ----------
-    members : sequence of modules
+    members : module, or a sequence of modules
         Each called as ``module(x, graph)``, in evaluation mode; their mean, calibrated, is explained.
     x : Tensor, dense or sparse, shape [N, F]
     graph : Graph
@@ -114,10 +118,13 @@ def explain_node(
     >>> found.num_neighbours == len(found.neighbours)
     True
     """
-    if not members:
-        raise InputError("members must contain at least one model")
-    node = check_integer("node", node, 0, graph.num_nodes - 1)
-    width = x.shape[1]
+    members = as_members(members)
+    node = check_integer("node", node, 0, check_graph(graph).num_nodes - 1)
+    if not isinstance(task, Task):
+        raise InputError(f"task must be a plap.data.Task, not {type(task).__name__}")
+    hops, width = check_integer("hops", hops, 0), x.shape[1]
+    if output is not None:
+        check_integer("output", output, 0, task.num_outputs - 1)
     ball, taken = _surroundings(graph, node, hops, size)
     if ball is None:
         return None
@@ -125,28 +132,44 @@ def explain_node(
     if len(names) != width:
         raise InputError(f"groups must have one name per feature, {width}, not {len(names)}")
     middle = feature_means(x) if average is None else average
-    near = _Surroundings(members, task, ball, ball.rows(x), middle, size)
-    with torch.no_grad():
-        said = near.predictions([_Variant()])[0]
-        chosen = int(said.argmax()) if output is None else output
+    if middle.shape != (width,):
+        raise InputError(f"average must have one number per feature, {width}, not {list(middle.shape)}")
+    with ExitStack() as modes:
+        for member in members:
+            modes.enter_context(evaluating(member))
+        near = _Surroundings(members, task, ball, ball.rows(x), middle, size)
+        return _explained(near, names, output, node, taken, exact=taken >= hops and not _measuring(members))
+
+
+def _measuring(members: Sequence[torch.nn.Module]) -> bool:
+    """Whether a layer measures lengths on the graph that it is given."""
+    layers = (layer for member in members for layer in member.modules())
+    return any(isinstance(layer, PLaplacianConv) and layer.measures_lengths for layer in layers)
+
+
+def _explained(
+    near: _Surroundings, names: Sequence[str], output: int | None, node: int, hops: int, *, exact: bool
+) -> NodeExplanation:
+    """What the surroundings say of each variant of the node."""
+    said = near.predictions([_Variant()])[0]
+    chosen = int(said.argmax()) if output is None else output
     edges = near.edges(chosen)
     kept = near.columns(names)
     variants = [
         _Variant(cut=near.every_edge),
-        _Variant(columns=torch.arange(width)),
+        _Variant(columns=torch.arange(len(names))),
         *(_Variant(columns=columns) for columns in kept.values()),
         *(_Variant(cut=edges[k : k + 1]) for k in range(edges.shape[0])),
     ]
-    with torch.no_grad():
-        values = [float(value) for value in near.predictions(variants)[:, chosen]]
+    values = [float(value) for value in near.predictions(variants)[:, chosen]]
     alone, plain, *others = values
     now = float(said[chosen])
-    ends = ball.nodes[ball.graph.indices[edges].long()].tolist()
+    ends = near.nodes[near.source[edges]].tolist()
     return NodeExplanation(
         node, chosen, now, alone, plain,
         _largest_first(dict(zip(kept, others[: len(kept)], strict=True)), now),
         _largest_first(dict(zip(ends, others[len(kept) :], strict=True)), now),
-        near.every_edge.shape[0], taken, taken >= hops,
+        near.every_edge.shape[0], hops, exact,
     )  # fmt: skip
 
 
@@ -192,7 +215,7 @@ class _Surroundings:
         average: Tensor,
         size: int,
     ) -> None:
-        self.members, self.task, self.graph = members, task, ball.graph
+        self.members, self.task, self.graph, self.nodes = members, task, ball.graph, ball.nodes
         self.sparse = not isinstance(x, Tensor) or x.layout != torch.strided
         if self.sparse:
             self.x = scipy.sparse.csr_array(scipy_from_tensor(x) if isinstance(x, Tensor) else x)
@@ -213,10 +236,11 @@ class _Surroundings:
         """Entries of the node's edges; of many, those whose weight the prediction is most sensitive to."""
         if self.every_edge.shape[0] <= _MOST:
             return self.every_edge
-        mask = torch.ones(self.graph.num_entries, requires_grad=True)
-        x = self._features([_Variant()])
-        said = self._outputs(x, weakened(self.graph, mask), 1)[0, output]
-        (slope,) = torch.autograd.grad(said, mask)
+        with torch.enable_grad():
+            mask = torch.ones(self.graph.num_entries, requires_grad=True)
+            x = self._features([_Variant()])
+            said = self._outputs(x, weakened(self.graph, mask), 1)[0, output]
+            (slope,) = torch.autograd.grad(said, mask)
         both = slope[self.every_edge] + slope[self.reverse[self.every_edge]]
         return self.every_edge[both.abs().topk(_MOST).indices]
 

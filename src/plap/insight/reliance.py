@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from plap.checks import check_integer
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.insight.members import evaluating
+from plap.insight.members import as_members, check_features, evaluating
 from plap.nn.linear import Features
 
 
@@ -47,7 +48,7 @@ class NeighbourHelp:
 
 
 def neighbour_help(
-    members: Sequence[torch.nn.Module], x: Features, graph: Graph, y: Tensor | None = None
+    members: Sequence[torch.nn.Module] | torch.nn.Module, x: Features, graph: Graph, y: Tensor | None = None
 ) -> NeighbourHelp:
     """Compare an ensemble's predictions for every node with its edges and with these edges removed.
 
@@ -57,7 +58,7 @@ def neighbour_help(
 
     Parameters
     ----------
-    members : sequence of modules
+    members : sequence of modules, or one module
         Each called as ``module(x, graph)``; their probabilities are averaged.
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
@@ -72,9 +73,11 @@ def neighbour_help(
     >>> float(found.gain[2])
     0.0
     """
-    if not members:
-        raise InputError("members must contain at least one model")
-    if y is not None and (y.ndim != 1 or y.shape[0] != graph.num_nodes or y.is_floating_point()):
+    members = as_members(members)
+    check_features(x, graph)
+    if y is not None and (
+        not isinstance(y, Tensor) or y.shape != (graph.num_nodes,) or y.is_floating_point()
+    ):
         raise InputError(f"y must have one integer class per node, shape [{graph.num_nodes}]")
     alone = Graph.from_edges([], num_nodes=graph.num_nodes)
     with_edges, without_edges = _probabilities(members, x, graph), _probabilities(members, x, alone)
@@ -104,7 +107,7 @@ def _probabilities(members: Sequence[torch.nn.Module], x: Features, graph: Graph
 
 
 def column_importance(
-    members: Sequence[torch.nn.Module],
+    members: Sequence[torch.nn.Module] | torch.nn.Module,
     x: Tensor,
     graph: Graph,
     groups: Sequence[str],
@@ -121,7 +124,7 @@ def column_importance(
 
     Parameters
     ----------
-    members : sequence of modules
+    members : sequence of modules, or one module
         Each called as ``module(x, graph)``; their probabilities are averaged.
     x : Tensor, shape [N, F]
     graph : Graph
@@ -151,8 +154,14 @@ def column_importance(
     >>> sorted(found)
     ['a', 'b']
     """
-    if not members:
-        raise InputError("members must contain at least one model")
+    members = as_members(members)
+    check_features(x, graph)
+    if not isinstance(x, Tensor):
+        raise InputError(f"x must be a tensor, not {type(x).__name__}")
+    if not isinstance(y, Tensor) or y.shape[:1] != (graph.num_nodes,):
+        raise InputError(f"y must be a tensor with one row per node, {graph.num_nodes}")
+    if not isinstance(nodes, Tensor) or nodes.dtype != torch.bool or nodes.shape != (graph.num_nodes,):
+        raise InputError(f"nodes must be a boolean mask of the {graph.num_nodes} nodes")
     if len(groups) != x.shape[1]:
         raise InputError(f"groups must have one name per feature, {x.shape[1]}, not {len(groups)}")
     dense = x.to_dense()
@@ -166,7 +175,9 @@ def column_importance(
         return sign * task.scores(y[nodes], probabilities / len(members))[task.metric.name]
 
     whole = score(dense)
-    order = torch.randperm(dense.shape[0], generator=torch.Generator().manual_seed(seed))
+    order = torch.randperm(
+        dense.shape[0], generator=torch.Generator().manual_seed(check_integer("seed", seed, 0))
+    )
     lost = {}
     for name in dict.fromkeys(groups):
         own = [k for k, group in enumerate(groups) if group == name]

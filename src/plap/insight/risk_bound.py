@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from plap.calculus import p_laplacian
-from plap.checks import check_choice, check_number
+from plap.checks import check_choice, check_finite, check_integer, check_number
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.propagation import aggregation_weights, propagate
 
 Form = Literal["lipschitz", "affine", "printed"]
@@ -81,7 +81,7 @@ def risk_bound(
         L.
     graph : Graph
         All degrees equal, and above 0.
-    p, mu, K :
+    p, mu, K : numbers
         As in :func:`plap.propagate`.
 
     Examples
@@ -94,9 +94,14 @@ def risk_bound(
     '0.500 <= 0.000 + 0.833 + 0.000'
     """
     _check(x, noise, lipschitz, graph, form)
+    K = check_integer("K", K, 1)
+    p, mu = check_number("p", p, least=1), check_number("mu", mu, above=0)
+    if not callable(sigma):
+        raise InputError(f"sigma must be a function of a tensor, not {sigma!r}")
     truth, guess = sigma(x + noise), sigma(x)
-    if truth.shape != (graph.num_nodes,):
-        raise InputError(f"sigma must return one value per node, not a tensor of shape {list(truth.shape)}")
+    if not isinstance(truth, Tensor) or truth.shape != (graph.num_nodes,):
+        kind = f"a tensor of shape {list(truth.shape)}" if isinstance(truth, Tensor) else repr(truth)
+        raise InputError(f"sigma must return one value per node, not {kind}")
     steps = [_step(x, graph, p, mu, k) for k in range(K)]
     last = steps[-1]
     predicted = _sums(last.weight * sigma(last.state)[graph.indices.long()], graph) + last.beta * guess
@@ -170,9 +175,17 @@ def _sums(values: Tensor, graph: Graph) -> Tensor:
 
 def _check(x: Tensor, noise: Tensor, lipschitz: float, graph: Graph, form: str) -> None:
     check_choice("form", form, Form)
-    if x.dtype != torch.float64 or noise.shape != x.shape or x.ndim != 2:
+    nodes = check_graph(graph).num_nodes
+    both = isinstance(x, Tensor) and isinstance(noise, Tensor)
+    if not both or x.dtype != torch.float64 or noise.shape != x.shape or x.ndim != 2:
         raise InputError("x and noise must be float64 tensors of one shape [N, C]")
+    if x.shape[0] != nodes:
+        raise InputError(f"x has {x.shape[0]} rows but graph has {nodes} nodes")
+    check_finite("x", x)
+    check_finite("noise", noise)
     check_number("lipschitz", lipschitz, least=0)
+    if nodes == 0:
+        raise InputError("graph must have at least one node")
     low, high = float(graph.degree.min()), float(graph.degree.max())
     if low <= 0 or high - low > 1e-9 * high:
         raise InputError(f"the graph must be regular, but its degrees range from {low:g} to {high:g}")

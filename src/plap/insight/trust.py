@@ -20,7 +20,7 @@ from plap.checks import check_integer
 from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.insight.members import evaluating, learned_weights, relative_weights
+from plap.insight.members import as_members, check_features, evaluating, learned_weights, relative_weights
 from plap.models import model_of, models_with
 from plap.nn.linear import Features
 from plap.sparse import scipy_from_tensor
@@ -36,7 +36,7 @@ _FOLDS = 5
 
 
 def edge_trust(
-    members: Sequence[torch.nn.Module],
+    members: Sequence[torch.nn.Module] | torch.nn.Module,
     x: Features,
     graph: Graph,
     *,
@@ -59,14 +59,14 @@ def edge_trust(
 
     Parameters
     ----------
-    members : sequence of PGNN
+    members : sequence of PGNN, or one PGNN
         As returned by :func:`plap.insight.load_members`; more members give better scores.
     x : Tensor or sparse matrix, shape [N, F]
     graph : Graph
     folds : int, at least 2
     seed : int
         Random seed for the parts and the pairs.
-    sample : int, optional
+    sample : int, at least 1, optional
         Judge so many edges drawn at random, all in one part: for graphs with millions of edges.
 
     Returns
@@ -83,9 +83,10 @@ def edge_trust(
     >>> trust.shape == data.graph.weight.shape
     True
     """
-    if not members:
-        raise InputError("edge trust needs at least one trained model")
+    members = as_members(members)
+    check_features(x, graph)
     folds = check_integer("folds", folds, 2)
+    sample = None if sample is None else check_integer("sample", sample, 1)
     once = graph.edges_once()
     if not _has_both(graph, once.shape[0]):
         raise InputError(
@@ -215,7 +216,7 @@ def _balanced(belief: NDArray[np.float64], rows: int) -> NDArray[np.float64]:
 
 
 def trust_explanation(
-    members: Sequence[torch.nn.Module], x: Features, graph: Graph, **options: Any
+    members: Sequence[torch.nn.Module] | torch.nn.Module, x: Features, graph: Graph, **options: Any
 ) -> Explanation:
     """Edge trust as a ``torch_geometric.explain.Explanation``.
 
@@ -286,6 +287,7 @@ def pair_evidence(member: torch.nn.Module, x: Features, graph: Graph, pairs: Ten
         raise InputError(
             f"edge trust is defined for {models_with('pair_states')}, not for {type(member).__name__}"
         )
+    check_features(x, graph)
     with evaluating(member):
         found = kind.pair_states(member, x, graph)
         columns: list[Tensor] = []

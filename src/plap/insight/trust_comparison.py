@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics import roc_auc_score
 from torch import Tensor
 
+from plap.checks import check_integer
 from plap.data import GraphData, Split, perturb_edges, split
 from plap.data.sampling import rank_pairs
 from plap.errors import InputError
@@ -76,6 +77,8 @@ def compare_trust(
     >>> 0 <= found.auc["trust"] <= 1
     True
     """
+    _check_data("data", data)
+    check_integer("members", members, 1)
     noisy = perturb_edges(data.graph, rate, seed)
     once = noisy.graph.edges_once()
     attacked = replace(data, graph=noisy.graph)
@@ -112,6 +115,9 @@ def compare_trust_under_attack(
         clean, attacked = (plap.data.load(f"cora-metattack:rate={rate}") for rate in (0, 0.25))
         found = plap.insight.compare_trust_under_attack(clean, attacked)
     """
+    _check_data("clean", clean)
+    _check_data("attacked", attacked)
+    check_integer("members", members, 1)
     if clean.graph.num_nodes != attacked.graph.num_nodes:
         raise InputError("clean and attacked must have the same nodes")
     first, second = attacked.graph.edge_index[:, attacked.graph.edges_once()].numpy()
@@ -125,6 +131,11 @@ def compare_trust_under_attack(
         attacked, torch.from_numpy(original), split(attacked, "public"), float((~original).mean()), members,
         config or default, gat, seed,
     )  # fmt: skip
+
+
+def _check_data(name: str, data: object) -> None:
+    if not isinstance(data, GraphData):
+        raise InputError(f"{name} must be a plap.data.GraphData, not {type(data).__name__}")
 
 
 def _compared(
