@@ -1,4 +1,4 @@
-"""p-Laplacian message passing for graphs whose edges may lie."""
+"""p-Laplacian message passing for graphs with unreliable edges."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

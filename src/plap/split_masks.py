@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class SplitLike(Protocol):
-    """Boolean masks [N], as :class:`plap.data.Split` has them. A test mask there may be; nothing reads it."""
+    """Boolean masks [N], as in :class:`plap.data.Split`. A test mask may be present; nothing reads it."""
 
     @property
     def train(self) -> Tensor:

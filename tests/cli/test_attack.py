@@ -56,7 +56,7 @@ def test_poisoning_is_another_section_of_the_page(
     assert "edges changed before training" in shown
     page = (out / "report.html").read_text()
     assert page.count('<section id="attack-poisoning">') == 1
-    assert "the model is then trained anew" in page
+    assert "the model is then retrained" in page
     (out / "report.html").write_text("changed by hand")
     assert command.run(monkeypatch, "attack", out, *flags) == 2
     assert "report.html cannot be read: it is damaged" in capsys.readouterr().err
@@ -74,9 +74,9 @@ def test_single_nodes(
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [
-        (("--budget", "0"), "--budget: 0.0 must be more than 0"),
-        (("--poison", "--local", "2"), "--poison is for an attack on all test nodes at once"),
-        (("--budget", "2"), "--budget: 2.0 must be more than 0 and at most 1"),
+        (("--budget", "0"), "budget must be a number above 0 and of at most 1, not 0.0"),
+        (("--poison", "--local", "2"), "an attack on single nodes comes after training"),
+        (("--budget", "2"), "budget must be a number above 0 and of at most 1, not 2.0"),
         (("--graph", "csbm:phi=0.7,n=120,f=16,d=8.0,seed=3"), "is not the graph that"),
     ],
 )

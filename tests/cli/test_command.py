@@ -126,18 +126,18 @@ def test_one_of_anything_is_singular(
 @pytest.mark.parametrize(
     ("numbers", "sentence"),
     [
-        ({"known": 1, "right": 1}, "Labelled 1 node. Of 1 known label 1 agrees (100.0%)."),
-        ({"known": 1, "r2": 0.5}, "Labelled 1 node. On 1 node with a known label R² is 0.500."),
+        ({"known": 1, "right": 1}, "Predicted 1 node. Of 1 known label 1 agrees (100.0%)."),
+        ({"known": 1, "r2": 0.5}, "Predicted 1 node. On 1 node with a known label R² is 0.500."),
     ],
 )
 def test_predictions_for_one_node(
     monkeypatch: pytest.MonkeyPatch, numbers: dict[str, float], sentence: str
 ) -> None:
-    drift = SimpleNamespace(sentences=(), to_json=dict)
-    monkeypatch.setattr(predict, "agreement", lambda *_: numbers)
+    drift = SimpleNamespace(to_json=dict)
+    monkeypatch.setattr(predict, "agreement", lambda *_, only_new: numbers)
     monkeypatch.setattr(predict, "drift_of", lambda *_: drift)
     graph = SimpleNamespace(num_nodes=1, digest="one")
     file: Any = SimpleNamespace(graph_digest="other")
-    data: Any = SimpleNamespace(graph=graph, notes=())
-    table: Any = SimpleNamespace(task=SimpleNamespace(metric=METRICS["r2"]), new=None)
+    data: Any = SimpleNamespace(graph=graph)
+    table: Any = SimpleNamespace(task=SimpleNamespace(metric=METRICS["r2"]), new=None, notes=())
     assert predict._summary(file, data, table)["sentence"] == sentence

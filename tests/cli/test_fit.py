@@ -76,7 +76,8 @@ def test_fit_predict_report(
     assert f"mygraph: {held.height} held-out nodes" in capsys.readouterr().out
 
     assert run(monkeypatch, "predict", str(out), str(folder), "-o", str(tmp_path / "p.parquet")) == 0
-    assert "Labelled 240 nodes. Of 200 known labels" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"Predicted 240 nodes (written to {tmp_path / 'p.parquet'}). Of 40 known labels that" in said
     again = pl.read_parquet(tmp_path / "p.parquet")
     assert (again["probability"] - table["probability"]).abs().max() < 1e-4  # type: ignore[operator]
     assert run(monkeypatch, "predict", str(out), str(folder)) == 0
@@ -107,7 +108,7 @@ def test_predict_labels_a_graph_it_never_saw(
     capsys.readouterr()
     assert run(monkeypatch, "predict", str(out), str(new), "--json") == 0
     printed = json.loads(capsys.readouterr().out)
-    assert (printed["nodes"], printed["new"], printed["sentence"]) == (30, 0, "Labelled 30 nodes.")
+    assert (printed["nodes"], printed["new"], printed["sentence"]) == (30, 0, "Predicted 30 nodes.")
     assert [column["column"] for column in printed["drift"]["columns"]] == [f"f{k}" for k in range(12)]
     assert any("Drift in the edges" in note for note in printed["notes"])
     nodes.with_columns(id=pl.format("m{}", pl.int_range(30))).write_csv(new / "nodes.csv")

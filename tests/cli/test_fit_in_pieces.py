@@ -135,7 +135,9 @@ def test_resume_says_so_where_there_is_nothing_to_go_on_from(
     flags = [str(tmp_path / "graph"), *SHORT, "--parts", "4", "-o", str(tmp_path / "out")]
     assert run(monkeypatch, "fit", *flags, "--resume") == 0
     place = tmp_path / "out.checkpoints"
-    assert capsys.readouterr().err == f"plap: no checkpoint in {place}, so training begins anew\n"
+    assert (
+        capsys.readouterr().err == f"plap: no checkpoint in {place}, so training starts from the beginning\n"
+    )
 
 
 @pytest.mark.parametrize("in_pieces", [[], ["--graphs-per-batch", "2"]], ids=["whole", "in pieces"])

@@ -154,6 +154,9 @@ def test_the_graph_of_a_generated_benchmark_is_found_by_its_name(run: Runner, tm
         (["out", "--png", "none/a.png"], "--png: none/a.png cannot be written"),
         (["graph", "--edges-out", "e.csv"], "--edges-out goes with a folder that plap fit wrote"),
         (["graph", "--graph", "cora"], "--graph goes with a folder that plap fit wrote"),
+        (["out", "--label", "price"], "--label goes with a graph; out is a fit"),
+        (["out", "--raw-features"], "--raw-features goes with a graph; out is a fit"),
+        (["out", "--node", "n003", "--png", "a.png"], "--png does not go with --node"),
         (["out", "--graph", "csbm:phi=0.7,n=100,f=5"], "was fitted on the columns of a table, and"),
     ],
 )

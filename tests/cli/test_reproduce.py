@@ -126,7 +126,7 @@ def test_a_picture(tmp_path: Path, plap: Plap, name: str) -> None:
     assert all(file.stat().st_size > 100 for file in files)
     code, _, said = plap(name, "--only", "model=gcn")
     assert code == 2
-    assert "a picture has its own models" in said
+    assert "a figure has its own models" in said
 
 
 def test_evidence_is_published_and_shown_again(tmp_path: Path, plap: Plap) -> None:

@@ -187,3 +187,20 @@ def test_metrics_are_asked_for_by_name_and_task() -> None:
         find_metric("r2", "multiclass")
     with pytest.raises(InputError, match="did you mean 'macro_f1'"):
         find_metric("makro_f1", "multiclass")
+
+
+@pytest.mark.parametrize("name", ["average_precision", "roc_auc", "balanced_accuracy", "macro_f1"])
+def test_a_rare_class_of_a_few_nodes_decides_nothing(name: str) -> None:
+    metric = METRICS[name]
+    draws = torch.Generator().manual_seed(0)
+    for count, told in ((1, False), (9, False), (10, True)):
+        labels = (torch.arange(200) < count).long()
+        if metric.takes == "probabilities":
+            first, second = torch.rand(2, 200, generator=draws, dtype=torch.float64)
+        else:
+            first, second = torch.randint(2, (2, 200), generator=draws)
+        assert metric.too_few(labels) is not told
+        assert (confidence_interval(metric, labels, first) is not None) is told
+        assert (differ(metric, labels, first, second) is not None) is told
+    assert not METRICS["accuracy"].too_few(torch.tensor([0, 1]))
+    assert not metric.too_few(torch.tensor([0, 1, 2]))

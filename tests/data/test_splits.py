@@ -273,7 +273,9 @@ def test_folds_of_numbers_and_of_too_few() -> None:
     numbers = np.array([*np.linspace(0, 1, 40), np.nan])
     means = [numbers[held_out].mean() for _, held_out in folds(numbers, 4)]
     assert max(means) - min(means) < 0.2
-    with pytest.raises(InputError, match="5 folds of 3 labelled nodes"):
+    with pytest.raises(
+        InputError, match="count must be between 2 and the number of labelled nodes, 3, not 5"
+    ):
         folds(["a", "b", None, "a"], 5)
 
 

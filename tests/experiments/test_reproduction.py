@@ -117,7 +117,7 @@ def test_mistakes(options: dict[str, object], words: str) -> None:
 
 
 def test_a_picture_is_no_table() -> None:
-    with pytest.raises(plap.InputError, match=r"entropy is a picture: .*write_figure"):
+    with pytest.raises(plap.InputError, match=r"entropy is a figure: .*write_figure"):
         plap.reproduce("entropy")
     with pytest.raises(plap.InputError, match=r"reproduce_all runs every table"):
         plap.reproduce("all")

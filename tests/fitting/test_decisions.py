@@ -10,6 +10,7 @@ import pytest
 import sklearn.metrics
 import torch
 
+import plap
 from plap.data.splits import split
 from plap.data.tasks import Multiclass, Regression
 from plap.errors import InputError
@@ -170,7 +171,7 @@ def test_a_fit_of_numbers(tmp_path: Path) -> None:
     known, lower, upper = (test[name].to_numpy() for name in ("known", "lower", "upper"))
     inside = (known >= lower) & (known <= upper)
     assert inside.mean() > 0.75
-    assert set(agreement(result.predictions, data)) == {"known", "r2"}
+    assert set(agreement(result.predictions, data)) == {"known", "r2", "seen"}
 
 
 def test_a_metric_for_which_lower_is_better() -> None:
@@ -201,3 +202,17 @@ def test_many_features_leave_boosting_out() -> None:
     result = fit(wide, settings=replace(QUICK, max_epochs=2, rivals=("boosting",)))
     assert len(result.methods) == 1
     assert "Gradient boosting was left out: there are 501 features, more than 500." in result.notes
+
+
+def test_no_verdict_rests_on_a_few_nodes_of_a_class() -> None:
+    data = plap.data.csbm(phi=0.0, n=200, f=10, seed=1)
+    labels = torch.zeros(200, dtype=torch.int64)
+    labels[torch.randperm(200, generator=torch.Generator().manual_seed(1))[:8]] = 1
+    rare = replace(data, y=labels, class_names=("fair", "fraud"))
+    result = plap.fit(rare, search=False, seeds=1, max_epochs=5, rivals=("mlp", "majority"))
+    assert result.task.metric.name == "average_precision"
+    held = int(labels[result.split.test].sum())
+    said = result.content.finding
+    assert f"Only {held} of these nodes {'is' if held == 1 else 'are'} 'fraud': too few" in said
+    assert "significantly" not in said
+    assert "confidence interval:" not in said

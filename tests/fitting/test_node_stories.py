@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ import torch
 
 import customer_graph
 import plap
+from plap.data.tasks import Multiclass
 from plap.fitting import node_stories
 from plap.fitting.node_stories import node_sections
+from plap.fitting.page_content import page_content
+from plap.insight.members import members_of
 
 
 @pytest.fixture(scope="module")
@@ -32,14 +36,29 @@ def test_stories_are_of_nodes_that_raise_questions(result: plap.FitResult) -> No
         degree = int(result.data.graph.indptr[node + 1] - result.data.graph.indptr[node])
         assert story.num_neighbours == degree
         assert {part.name for part in story.features} <= set(customer_graph.COLUMNS)
-        if "wrong" in story.why:
+        if "errors" in story.why:
             assert bool(result.split.test[node])
             assert story.known != story.predicted
     doubtful = [story for story in sections.stories if story.why == "least certain"]
     assert len(doubtful) == 3
-    assert min(abs(2 * row - 1) for row in said[:, 0]) == pytest.approx(
-        abs(2 * doubtful[0].prediction - 1), abs=1e-4
-    )
+    assert any("errors" in story.why for story in sections.stories)
+    assert isinstance(result.task, Multiclass)
+    margins = result.task.margins(torch.from_numpy(said)).masked_fill(result.split.train, 2.0)
+    assert ids.index(doubtful[0].node) == int(margins.argmin())
+
+
+def test_least_certain_are_those_closest_to_the_threshold() -> None:
+    result = plap.fit("csbm:phi=0.5,n=120,f=8,seed=1", search=False, seeds=1, max_epochs=15, rivals=())
+    assert isinstance(result.task, Multiclass)
+    task = replace(result.task, positive=0, threshold=0.3)
+    moved = replace(result, methods=(replace(result.model, task=task), *result.methods[1:]))
+    rows = page_content(moved, None).uncertain_nodes
+    said = torch.from_numpy(result.predictions.probabilities)
+    ids = list(map(str, result.data.node_ids))
+    off = [abs(float(said[ids.index(row.node), 0]) - 0.3) for row in rows]
+    assert off == sorted(off)
+    assert off[0] == pytest.approx(float((said[~result.split.train][:, 0] - 0.3).abs().min()))
+    assert not any(bool(result.split.train[ids.index(row.node)]) for row in rows)
 
 
 def test_cells_and_trust_are_those_of_the_node(result: plap.FitResult) -> None:
@@ -94,3 +113,32 @@ def test_the_files_of_a_fit_explain_the_same(result: plap.FitResult, tmp_path: P
     first = result.explain(result.data.node_ids[3])
     assert again.prediction == pytest.approx(first.prediction, abs=1e-5)
     assert [part.name for part in again.features] == [part.name for part in first.features]
+
+
+def test_an_attack_on_a_fit(result: plap.FitResult, tmp_path: Path) -> None:
+    curve = result.attack(0.05, members=1, steps=3)
+    assert [round(point.budget, 4) for point in curve.points] == [0.005, 0.0125, 0.025, 0.05]
+    assert curve.nodes == result.split.sizes[2]
+    (module,) = members_of(result.fitted.members[:1], result.data.x.shape[1], result.task.num_outputs)
+    with torch.no_grad():
+        said = module(result.data.x, result.data.graph).softmax(1)
+    decided = result.task.decode(result.task.calibrated(said))
+    test = result.split.test
+    assert curve.clean == pytest.approx(float((decided == result.data.y)[test].double().mean()))
+    one = result.attack(1.0, local=1, members=1, steps=3)
+    assert (one.nodes, one.local) == (1, True)
+    with pytest.raises(plap.InputError, match="an attack on single nodes comes after training"):
+        result.attack(local=2, poison=True)
+
+
+def test_a_prediction_says_what_drifted(result: plap.FitResult, tmp_path: Path) -> None:
+    customer_graph.write_customer_graph(tmp_path, nodes=150, edges=450)
+    assert not any("Drift" in note for note in result.predict(tmp_path).notes)
+    lines = (tmp_path / "nodes.csv").read_text().splitlines()
+    place = lines[0].split(",").index("country")
+    moved = [
+        ",".join([*cells[:place], "XX", *cells[place + 1 :]])
+        for cells in (line.split(",") for line in lines[1:])
+    ]
+    (tmp_path / "nodes.csv").write_text("\n".join([lines[0], *moved]))
+    assert any("Drift in the column country" in note for note in result.predict(tmp_path).notes)

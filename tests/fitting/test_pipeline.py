@@ -134,7 +134,7 @@ def test_settings_and_options_exclude_each_other(data: GraphData) -> None:
     [
         ({"rivals": ("mpl",)}, r"rivals must be one of .*boosting.*, not 'mpl' \(did you mean 'mlp'\?\)"),
         ({"models": ("pgnn", "pgn")}, "model must be one of"),
-        ({"models": "mlp"}, "models must contain pgnn, beside which mlp can be searched"),
+        ({"models": "mlp"}, "models must include pgnn; to compare with mlp, use rivals"),
         ({"seeds": 0}, "seeds must be an integer of 1 or more"),
         ({"seeds": "a"}, "seeds must be an integer of 1 or more"),
         ({"budget": "x", "search": False}, "budget must be auto or a positive number of epochs, not 'x'"),
@@ -248,11 +248,26 @@ def test_whoever_interrupts_is_not_told_of_a_limit(data: GraphData, parts: Split
 
     result = fit(data, parts, announce=lambda name: report, budget=500, rivals=())
     assert result.interrupted
-    assert not any("cut short" in note for note in result.notes)
+    assert not any("default limit" in note for note in result.notes)
 
 
 def test_a_model_that_was_hardly_trained_is_said_to_be(data: GraphData, parts: Split) -> None:
     result = fit(data, parts, time_limit=1e-9, rivals=("mlp",))
-    assert any("pGNN was trained for a single epoch only" in note for note in result.notes)
-    assert any("MLP was trained for a single epoch only" in note for note in result.notes)
-    assert not any("only, so its scores" in note for note in fit(data, parts, settings=QUICK).notes)
+    assert any("pGNN was trained for only one epoch" in note for note in result.notes)
+    assert any("MLP was trained for only one epoch" in note for note in result.notes)
+    assert not any("so its scores mean little" in note for note in fit(data, parts, settings=QUICK).notes)
+
+
+def test_options_that_there_are_not_are_named() -> None:
+    with pytest.raises(plap.InputError, match=r"fit has no option 'p': fixed=\{'p': 1.5\} fixes that value"):
+        plap.fit("csbm:phi=0.5,n=50,f=4", p=1.5)
+    with pytest.raises(plap.InputError, match=r"fit has no option 'seed_' \(did you mean"):
+        plap.fit("csbm:phi=0.5,n=50,f=4", seed_=1)
+
+
+def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
+    result = plap.fit("csbm:phi=0.5,n=60,f=4", search=False, seeds=1, max_epochs=2, rivals=())
+    for path in (tmp_path / "nowhere" / "page.html", tmp_path):
+        with pytest.raises(plap.InputError, match="cannot be written"):
+            result.report(path)
+    assert list(tmp_path.iterdir()) == []

@@ -79,8 +79,11 @@ def test_commands_fit_the_task() -> None:
     numbers = said(replace(REPORT, per_class=()))
     assert "Check the least trusted edges" in numbers
     assert "plap inspect OUT" not in numbers
-    assert "begin with the least certain ones" in said(REPORT)
-    assert "begin with" not in said(replace(REPORT, uncertain_nodes=()))
+    more = replace(REPORT, dataset=replace(REPORT.dataset, nodes=REPORT.dataset.nodes + 9))
+    assert "begin with the least certain ones" in said(more)
+    assert "begin with" not in said(replace(more, uncertain_nodes=()))
+    assert REPORT.dataset.unlabelled == 0
+    assert "begin with" not in said(REPORT)
 
 
 RING = [(k, (k + 1) % 60) for k in range(60)]

@@ -129,7 +129,7 @@ def test_one_of_anything_is_singular(capsys: pytest.CaptureFixture[str]) -> None
     said = " ".join([*capsys.readouterr().out.split(), *learned_sentences(learned, fitted_here=True)])
     for piece in (
         "of 1 neighbour and",
-        "of 1 value, the largest",
+        "of 1 column, the largest",
         "more than 1 edge away",
         "1 of the 5 members of the ensemble has that",
         "Of 1 edge, 1 looks more like",

@@ -37,8 +37,8 @@ class _Entry(NamedTuple):
 
 
 COMMANDS = {
-    "demo": _Entry("demo", "Fit a noisy heterophilic graph and compare pGNN with its rivals."),
-    "fit": _Entry("fit", "Find, train and judge a model for a graph with some labels."),
+    "demo": _Entry("demo", "Fit a noisy heterophilic graph and compare pGNN with baselines."),
+    "fit": _Entry("fit", "Search for, train and evaluate a model on a partially labelled graph."),
     "predict": _Entry("predict", "Label the nodes of a graph with a model that plap fit found."),
     "inspect": _Entry("inspect", "Describe a graph, or what a fitted model learned about it."),
     "attack": _Entry(
@@ -47,7 +47,7 @@ COMMANDS = {
     "export": _Entry("export", "Write a fitted model as a program that runs without plap."),
     "report": _Entry("report", "Show the scores of a finished fit and where its page is."),
     "reproduce": _Entry("reproduce", "Run a table of the paper and show it beside the published numbers."),
-    "data": _Entry("data_app", "The benchmark data sets and their files."),
+    "data": _Entry("data_app", "The benchmark datasets and their files."),
     "bench": _Entry("bench_app", "Measure plap on this machine."),
 }
 """By name, in the order of ``plap --help``; the module in this package has the same name."""
@@ -94,7 +94,7 @@ def application(wanted: str | None = None) -> typer.Typer:
     """
     app = typer.Typer(
         cls=_Group,
-        help="p-Laplacian graph neural networks: for graphs whose edges may lie.",
+        help="p-Laplacian graph neural networks for graphs with unreliable edges.",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=False,
@@ -158,4 +158,4 @@ def _options(
         typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_print_version),
     ] = False,
 ) -> None:
-    """p-Laplacian graph neural networks: for graphs whose edges may lie."""
+    """p-Laplacian graph neural networks for graphs with unreliable edges."""

@@ -21,7 +21,7 @@ bench_app = typer.Typer(help="Measure plap on this machine.", no_args_is_help=Tr
 
 @bench_app.command()
 def propagation(
-    root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
+    root: Annotated[str | None, typer.Option(help="Folder of the benchmark datasets.")] = None,
     large: Annotated[bool, typer.Option("--large", help="Also a graph of 50 million entries.")] = False,
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
@@ -35,7 +35,7 @@ def solve(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """The methods of plap.solve: walks over the edges to the minimiser, and where they fail."""
+    """The methods of plap.solve: edge passes until convergence, and failures."""
     _measure("solve", json_out, as_json)
 
 
@@ -54,22 +54,22 @@ def scale(
 
 @bench_app.command()
 def parts(
-    root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
+    root: Annotated[str | None, typer.Option(help="Folder of the benchmark datasets.")] = None,
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Training in METIS parts against the whole graph: accuracy and what a step keeps in memory."""
+    """Training in pieces (METIS parts) against the whole graph: accuracy, and memory that a step keeps."""
     _measure("parts", json_out, as_json, root=root)
 
 
 @bench_app.command()
 def fit(
-    root: Annotated[str | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
+    root: Annotated[str | None, typer.Option(help="Folder of the benchmark datasets.")] = None,
     picture: Annotated[Path | None, typer.Option(help="Draw accuracy against seconds into this PNG.")] = None,
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """What accuracy plap fit reaches in how many seconds, on a fixed set of graphs."""
+    """Accuracy and time of plap fit on a fixed set of graphs."""
     if picture is not None:
         check_writable(picture, "--picture")
     _measure("fit", json_out, as_json, root=root, picture=picture)

@@ -1,4 +1,4 @@
-"""``plap data``: which benchmarks there are, and whether their files are here and sound."""
+"""``plap data``: which benchmarks there are, and whether their files are available and sound."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plap.reporting.number_text import counted
 from plap.reporting.terminal import make_console, text_table
 
 data_app = typer.Typer(
-    help="The benchmark data sets and their files.",
+    help="The benchmark datasets and their files.",
     no_args_is_help=True,
 )
 
@@ -28,7 +28,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 @data_app.command("list")
 def list_benchmarks(root: Root = None, as_json: Json = False) -> None:
-    """Show every benchmark, its size and whether its files are here."""
+    """Show every benchmark, its size and whether its files are available."""
     rows: list[dict[str, Any]] = []
     for benchmark in BENCHMARKS.values():
         folder = holding_folder(benchmark, root)
@@ -41,7 +41,7 @@ def list_benchmarks(root: Root = None, as_json: Json = False) -> None:
     counts = ("nodes", "edges", "features", "classes")
     _table(
         f"Benchmarks, looked for in {', '.join(folders)}",
-        ("name", *counts, "here"),
+        ("name", *counts, "available"),
         (
             (
                 row["name"],
@@ -56,7 +56,9 @@ def list_benchmarks(root: Root = None, as_json: Json = False) -> None:
 
 @data_app.command("verify")
 def verify_files(
-    name: Annotated[str | None, typer.Argument(help="One benchmark; all that are here if not given.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="One benchmark (default: all that are available).")
+    ] = None,
     root: Root = None,
     as_json: Json = False,
 ) -> None:

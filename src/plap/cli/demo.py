@@ -15,7 +15,7 @@ from plap.fitting.settings import MODEL
 
 @ends_early()
 def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet: QuietOption = False) -> None:
-    """Fit a noisy heterophilic graph and compare pGNN with its rivals."""
+    """Fit a noisy heterophilic graph and compare pGNN with baselines."""
     check_place(out)
     clean = csbm(phi=-0.75, n=2000, f=200, seed=7)
     noisy = perturb_edges(clean.graph, 0.15, seed=7)

@@ -32,6 +32,7 @@ from plap.cli.shared import (
     WeightOption,
 )
 from plap.data.dataset import GraphData
+from plap.data.metrics import METRICS
 from plap.data.resolve import open_graph
 from plap.data.splits import Split
 from plap.data.tables.options import TableOptions
@@ -120,7 +121,7 @@ def fit(
     ] = "auto",
     seeds: Annotated[
         int | None,
-        typer.Option(help="Number of ensemble members (default: 8; 1 when training in parts).", min=1),
+        typer.Option(help="Number of ensemble members (default: 8; 1 when training in pieces).", min=1),
     ] = None,
     max_epochs: Annotated[int, typer.Option(help="Maximum number of epochs per run.")] = 1000,
     patience: Annotated[
@@ -128,20 +129,23 @@ def fit(
     ] = 200,
     stop_by: Annotated[
         str,
-        typer.Option(help="What early stopping watches on validation nodes: accuracy (the metric) or loss."),
+        typer.Option(
+            help="What early stopping watches on validation nodes: accuracy (the metric, whatever --metric "
+            "is) or loss."
+        ),
     ] = "accuracy",
     stopping: Annotated[
         str,
         typer.Option(
-            help="When patience starts anew: progress (a better score or a lower loss), best (a better "
-            "score), or published (as in the paper's code: no early stopping)."
+            help="What resets the patience counter: progress (a better score or a lower loss), best (a "
+            "better score), or published (as in the paper's code: no early stopping)."
         ),
     ] = "progress",
     metric: Annotated[
         str | None,
         typer.Option(
-            help="Metric for the search, early stopping and the headline: accuracy, balanced_accuracy, "
-            "macro_f1, roc_auc, average_precision, log_loss, r2, mae or rmse (default: follows the data)."
+            help=f"Metric for the search, early stopping and the headline: {', '.join(METRICS)} (default: "
+            "follows the data)."
         ),
     ] = None,
     class_weight: Annotated[
@@ -157,31 +161,33 @@ def fit(
     memory_budget: Annotated[
         float | None, typer.Option(help="Memory that training may use beyond the data, in GiB.")
     ] = None,
-    parts: Annotated[int | None, typer.Option(help="Train in this many METIS parts.")] = None,
-    parts_per_batch: Annotated[int | None, typer.Option(help="Parts per batch.")] = None,
+    parts: Annotated[
+        int | None, typer.Option(help="Train in pieces: cut the graph into this many METIS parts.")
+    ] = None,
+    parts_per_batch: Annotated[int | None, typer.Option(help="Parts per piece.")] = None,
     graphs_per_batch: Annotated[
-        int | None, typer.Option(help="Graphs per batch, for a folder of graph folders.")
+        int | None, typer.Option(help="Graphs per piece, for a folder of graph folders.")
     ] = None,
     pieces_per_step: Annotated[
-        int | None, typer.Option(help="Batches per optimiser step (default: one per process).")
+        int | None, typer.Option(help="Pieces per optimiser step (default: one per process).")
     ] = None,
     evaluation: Annotated[
-        str, typer.Option(help="Where to evaluate: halos, whole or auto (training in parts only).")
+        str, typer.Option(help="Where to evaluate: halos, whole or auto (training in pieces only).")
     ] = "auto",
     device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     checkpoint_every: Annotated[
-        int | None, typer.Option(help="Save a checkpoint every N epochs (training in parts only).")
+        int | None, typer.Option(help="Save a checkpoint every N epochs (training in pieces only).")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Resume from the checkpoints (training in parts only).")
+        bool, typer.Option("--resume", help="Resume from the checkpoints (training in pieces only).")
     ] = False,
     log: Annotated[
-        Path | None, typer.Option(help="Append progress and the result in words to this file.")
+        Path | None, typer.Option(help="Append progress messages and the summary to this file.")
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    """Find, train and judge a model for a graph with some labels.
+    """Search for, train and evaluate a model on a partially labelled graph.
 
     Ctrl-C or SIGTERM ends the search and keeps the best model so far. Exit codes: 0 complete, 2 bad input,
     3 interrupted with a result, 4 interrupted without one.
@@ -256,7 +262,10 @@ def run(
         check_place(out, data, settings)
         resume = settings.pieces is not None and settings.pieces.resume
         if resume and not first_checkpoint(checkpoints, settings).exists():
-            print(f"plap: no checkpoint in {checkpoints}, so training begins anew", file=sys.stderr)
+            print(
+                f"plap: no checkpoint in {checkpoints}, so training starts from the beginning",
+                file=sys.stderr,
+            )
     with (
         open_log(log if first else None) as stream,
         show_progress(quiet=quiet or as_json or not first, log=stream) as announce,

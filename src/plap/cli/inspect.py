@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import polars
-import torch
 import typer
 
 from plap.cli.shared import (
@@ -36,9 +35,10 @@ from plap.data.measures import inspect_graph
 from plap.data.resolve import open_graph
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError
-from plap.fitting.artifacts import SavedModel, load_metrics, load_model
+from plap.fitting.artifacts import SavedModel, load_model
+from plap.fitting.fitted_graph import check_one_class, in_role, open_fitted
 from plap.fitting.node_stories import Storyteller
-from plap.fitting.prediction import as_fitted, member_configs
+from plap.fitting.prediction import member_configs
 from plap.insight import load_members
 from plap.insight.learned import Learned, what_was_learned
 from plap.models import find_model
@@ -72,7 +72,9 @@ def inspect(
     png: Annotated[Path | None, typer.Option(help="Draw the distributions into this PNG file.")] = None,
     of: Annotated[
         str | None,
-        typer.Option("--graph", help="With OUT: the graph, where its name alone does not lead to it."),
+        typer.Option(
+            "--graph", help="With OUT: the graph the model was fitted on, if it cannot be found by name."
+        ),
     ] = None,
     edges_out: Annotated[
         Path | None,
@@ -89,23 +91,26 @@ def inspect(
     """Describe a graph and say whether its edges can help, or describe what a fitted model learned."""
     if png is not None:
         check_writable(png, "--png")
-    if is_model(Path(graph)) and node is not None:
-        explain_prediction(Path(graph), node, of, nodes=nodes, root=root, as_json=as_json)
-        return
+    of_a_model = {"--graph": of, "--edges-out": edges_out, "--nodes-out": nodes_out, "--node": node}
+    of_tables = {
+        "--id": node_id, "--label": label, "--source": source, "--target": target, "--weight": weight,
+        "--ignore": ignore, "--categorical": categorical, "--raw-features": raw_features or None,
+        "--unknown": unknown, "--task": task,
+        "--on-bad-rows": None if on_bad_rows == "error" else on_bad_rows,
+    }  # fmt: skip
     if is_model(Path(graph)):
+        _refuse(of_tables, f"goes with a graph; {graph} is a fit, which reads tables as it did before")
+        if node is not None:
+            others = {"--png": png, "--edges-out": edges_out, "--nodes-out": nodes_out}
+            _refuse(others, "does not go with --node")
+            explain_prediction(Path(graph), node, of, nodes=nodes, root=root, as_json=as_json)
+            return
         inspect_model(
             Path(graph), of, nodes=nodes, root=root, as_json=as_json, png=png, edges_out=edges_out,
             nodes_out=nodes_out,
         )  # fmt: skip
         return
-    for flag, value in (
-        ("--graph", of),
-        ("--edges-out", edges_out),
-        ("--nodes-out", nodes_out),
-        ("--node", node),
-    ):
-        if value is not None:
-            raise InputError(f"{flag} goes with a folder that plap fit wrote, and {graph} is none")
+    _refuse(of_a_model, f"goes with a folder that plap fit wrote, but {graph} is not one")
     tables = TableOptions(
         id=node_id, label=label, source=source, target=target, weight=weight, ignore=ignore or (),
         categorical=categorical or (), raw_features=raw_features, unknown=unknown,
@@ -120,6 +125,12 @@ def inspect(
         print(json.dumps(found.to_json(), indent=2, allow_nan=False))
         return
     show_graph(found)
+
+
+def _refuse(options: dict[str, Any], why: str) -> None:
+    for flag, value in options.items():
+        if value is not None:
+            raise InputError(f"{flag} {why}")
 
 
 _SHOWN = ("model", "p", "penalty", "gamma", "unit", "mu", "K", "hidden")
@@ -149,7 +160,7 @@ def inspect_model(
         if path is not None:
             check_table(path, flag)
     file = load_model(out)
-    check_one_class(out, file, "inspected")
+    check_one_class(file, "inspected")
     data = open_fitted(out, file, graph, nodes=nodes, root=root)
     learned = _learned(out, file, data)
     for (flag, path), table in zip(tables.items(), (learned.edges, learned.nodes), strict=True):
@@ -179,34 +190,11 @@ def explain_prediction(
         show_story(story, share=not file.task.numeric)
 
 
-def check_one_class(out: Path, file: SavedModel, wish: str) -> None:
-    """Refuse a model for numbers or of several labels per node; ``wish`` is such as "inspected"."""
-    if file.task.one_class_per_node:
-        return
-    kind = "for numbers" if file.task.numeric else "of several labels per node"
-    raise InputError(f"{out} holds a model {kind}; only a model of one class per node can be {wish}")
-
-
 def check_table(path: Path, flag: str) -> None:
     """Refuse a table that could not be written."""
     if path.suffix not in (".csv", ".parquet"):
         raise InputError(f"{flag}: {path} must end in .csv or .parquet")
     check_writable(path, flag)
-
-
-def open_fitted(
-    out: Path, file: SavedModel, graph: str | None, *, nodes: Path | None, root: Path | None
-) -> GraphData:
-    """The graph that was named, or the one that the model was fitted on if its name alone can bring it."""
-    asked = TableOptions(raw_features=file.columns is None, keep_labels=False, encode=False)
-    tables = asked.following(file.table)
-    if graph is not None:
-        return as_fitted(file, open_graph(graph, tables, nodes=nodes, root=root))
-    name = str(load_metrics(out).get("graph", ""))
-    try:
-        return as_fitted(file, open_graph(name, tables, root=root))
-    except InputError as error:
-        raise InputError(f"{out} was fitted on {name!r}: say with --graph where that is ({error})") from None
 
 
 def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
@@ -216,16 +204,6 @@ def _learned(out: Path, file: SavedModel, data: GraphData) -> Learned:
     known = file.task.recoded(data.y, data.task)
     judged = in_role(out, "test") if data.graph.digest == file.graph_digest else None
     return what_was_learned(members, data, classes, known=known, judged=judged, seed=configs[0].seed)
-
-
-def in_role(out: Path, wanted: str) -> torch.Tensor:
-    """The nodes with this role in a fit, [N]: "train", "val", "test" or none of them."""
-    path = out / "predictions.parquet"
-    try:
-        role = polars.read_parquet(path, columns=["role"])["role"]
-    except (OSError, polars.exceptions.PolarsError):
-        raise InputError(f"{path} cannot be read: it is missing or damaged") from None
-    return torch.from_numpy((role == wanted).to_numpy().copy())
 
 
 def _facts(file: SavedModel, data: GraphData) -> dict[str, Any]:
@@ -252,7 +230,6 @@ def _shown(config: RunConfig) -> dict[str, Any]:
 
 
 def _encoded(table: polars.DataFrame, suffix: str) -> bytes:
-
     if suffix == ".csv":
         return table.write_csv(float_precision=6).encode()
     stream = BytesIO()

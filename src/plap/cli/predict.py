@@ -29,15 +29,8 @@ from plap.data.resolve import open_graph
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel, load_model
-from plap.fitting.prediction import (
-    agreement,
-    as_fitted,
-    drift_of,
-    fitted_nodes,
-    like,
-    mark_new,
-    predict_nodes,
-)
+from plap.fitting.fitted_graph import fitted_roles
+from plap.fitting.prediction import agreement, as_fitted, drift_of, like, predict_nodes, with_roles
 from plap.reporting.number_text import counted, shown
 
 
@@ -72,8 +65,10 @@ def predict(
         on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
     )  # fmt: skip
     data = as_fitted(file, open_graph(graph, like(file, tables), nodes=nodes, root=root))
-    table = mark_new(predict_nodes(file, data, device=device), fitted_nodes(model))
-    summary = _summary(file, data, table)
+    same = data.graph.digest == file.graph_digest
+    named = same or not isinstance(data.node_ids, range)  # numbers of rows are no names
+    table = with_roles(predict_nodes(file, data, device=device), fitted_roles(model) if named else None)
+    summary = _summary(file, data, table, out, only_new=only_new)
     if only_new:
         table = table.only_new()
     if out is not None:
@@ -87,7 +82,7 @@ def predict(
         sys.stdout.flush()
         sys.stdout.buffer.write(_encoded(table, ".csv"))
     else:
-        print(f"{summary['sentence']} They are in {out}.")
+        print(summary["sentence"])
 
 
 def _check_suffix(out: Path) -> None:
@@ -95,40 +90,46 @@ def _check_suffix(out: Path) -> None:
         raise InputError(f"--out: {out} must end in .csv or .parquet")
 
 
-def _summary(file: SavedModel, data: GraphData, table: Predictions) -> dict[str, Any]:
-    """How many nodes were labelled, how far their labels agree where they have any, and what drifted."""
-    numbers = agreement(table, data)
-    count, metric = data.graph.num_nodes, table.task.metric
-    new = None if table.new is None else int(table.new.sum())
-    sentence = f"Labelled {counted(count, 'node')}" + (f", {new} of them new." if new else ".")
+def _summary(
+    file: SavedModel, data: GraphData, table: Predictions, out: Path | None = None, *, only_new: bool = False
+) -> dict[str, Any]:
+    """How many nodes were predicted, how far their labels agree where they have any, and what drifted."""
+    numbers = agreement(table, data, only_new=only_new)
+    metric, new = table.task.metric, None if table.new is None else int(table.new.sum())
+    count = new if only_new and new is not None else data.graph.num_nodes
+    sentence = f"Predicted {counted(count, 'node')}"
+    if only_new:
+        sentence += " that the model was not fitted on"
+    elif new:
+        sentence += f", {new} of them new"
+    sentence += "." if out is None else f" (written to {out})."
+    known = numbers.get("known", 0)
+    beside = " that the model was not trained with" if "seen" in numbers else ""
     if metric.name in numbers:
         value = shown(numbers[metric.name], metric.share)
-        sentence += f" On {counted(numbers['known'], 'node')} with a known label {metric.label} is {value}."
+        sentence += f" On {counted(known, 'node')} with a known label{beside} {metric.label} is {value}."
     elif "right" in numbers:
-        share = numbers["right"] / numbers["known"]
+        share = numbers["right"] / known
         agree = "agrees" if numbers["right"] == 1 else "agree"
-        known = counted(numbers["known"], "known label")
-        sentence += f" Of {known} {numbers['right']} {agree} ({share:.1%})."
-    notes = list(data.notes)
+        sentence += f" Of {counted(known, 'known label')}{beside} {numbers['right']} {agree} ({share:.1%})."
+    if "only_seen" in numbers:
+        sentence += " The model was trained with these labels, so this score is optimistic."
+    notes = list(table.notes)
     if "foreign" in numbers:
         labels = "1 label is" if numbers["foreign"] == 1 else f"{numbers['foreign']} labels are"
-        notes.append(f"{labels} none of the classes that the model knows, and left out of account.")
-    if "known" in numbers and data.graph.digest == file.graph_digest:
-        numbers["same_graph"] = True
-        sentence += " The model was fitted on this graph, so that says little."
-    moved = drift_of(file, data)
+        notes.append(f"{labels} not among the model's classes and not scored.")
     return {
         "nodes": count,
         "new": new,
+        "same_graph": data.graph.digest == file.graph_digest,
         **numbers,
         "sentence": sentence,
-        "notes": [*notes, *moved.sentences],
-        "drift": moved.to_json(),
+        "notes": notes,
+        "drift": drift_of(file, data).to_json(),
     }
 
 
 def _encoded(table: Predictions, suffix: str) -> bytes:
-
     stream = BytesIO()
     (table.write_csv if suffix == ".csv" else table.write_parquet)(stream)
     return stream.getvalue()

@@ -1,4 +1,4 @@
-"""``plap reproduce``: a table of the paper on this machine, beside the published numbers."""
+"""``plap reproduce``: a table of the paper, or another one, on this machine, beside the published numbers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def reproduce(
         str | None,
         typer.Argument(
             metavar="TABLE",
-            help="A table or picture of the paper, all for every table, or a TOML file with a table.",
+            help="A table or figure (see --list), all for every table, or a TOML file with a table.",
         ),
     ] = None,
     out: Annotated[
@@ -93,7 +93,7 @@ def reproduce(
     device: Annotated[
         str, typer.Option(help="Where every process trains: auto, cpu, cuda, cuda:N or mps.")
     ] = "cpu",
-    root: Annotated[Path | None, typer.Option(help="Folder of the benchmark data sets.")] = None,
+    root: Annotated[Path | None, typer.Option(help="Folder of the benchmark datasets.")] = None,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Train nothing; report the stored runs.")
     ] = False,
@@ -112,15 +112,16 @@ def reproduce(
         ),
     ] = False,
     list_tables: Annotated[
-        bool, typer.Option("--list", help="Show the tables and pictures, and exit.")
+        bool, typer.Option("--list", help="Show the tables and figures, and exit.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
     """Run a table of the paper and show it beside the published numbers.
 
-    It may be stopped at any time; the same command continues. The name of a picture draws it instead, as
-    PNG and SVG, and writes its numbers as CSV.
+    It may be stopped at any time; the same command continues. The name of a figure draws it instead, as PNG
+    and SVG, and writes its numbers as CSV. Exit codes: 0 complete, 1 cells are missing, 2 bad input, 130
+    stopped.
     """
     if list_tables:
         _show_tables(as_json=as_json)
@@ -267,9 +268,9 @@ def _show_tables(*, as_json: bool) -> None:
     console = make_console()
     headings = ("name", "title", "models", "datasets", "runs")
     rows = ((t.name, t.title, str(len(t.models)), str(len(t.datasets)), str(t.runs)) for t in tables)
-    console.print(text_table(headings, rows, title="Tables of the paper", left=("name", "title")))
-    pictures = ((figure.name, figure.title) for figure in FIGURES.values())
-    console.print(text_table(("name", "title"), pictures, title="Pictures", left=("name", "title")))
+    console.print(text_table(headings, rows, title="Tables", left=("name", "title")))
+    drawn = ((figure.name, figure.title) for figure in FIGURES.values())
+    console.print(text_table(("name", "title"), drawn, title="Figures", left=("name", "title")))
 
 
 def _show_files(figure: str, written: Sequence[Path], as_json: bool) -> None:
@@ -282,5 +283,5 @@ def _show_files(figure: str, written: Sequence[Path], as_json: bool) -> None:
 def _datasets(only: Sequence[str]) -> tuple[str, ...]:
     wanted = Selection.parse(only).wanted
     if "model" in wanted:
-        raise InputError("only: a picture has its own models, so it takes dataset=NAME alone")
+        raise InputError("only: a figure has its own models, so it takes dataset=NAME alone")
     return wanted.get("dataset", ())

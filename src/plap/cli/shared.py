@@ -19,7 +19,7 @@ GraphArgument = Annotated[
         "edges, or the name of a benchmark.",
     ),
 ]
-NodesOption = Annotated[Path | None, typer.Option(help="Table of nodes, where GRAPH is a table of edges.")]
+NodesOption = Annotated[Path | None, typer.Option(help="Table of nodes, if GRAPH is a table of edges.")]
 RootOption = Annotated[
     Path | None, typer.Option(help="Folder to search for benchmarks before $PLAP_DATA and the cache.")
 ]
@@ -52,11 +52,14 @@ RawOption = Annotated[
     bool, typer.Option("--raw-features", help="Use numeric columns as they are, and no others.")
 ]
 UnknownOption = Annotated[
-    str | None, typer.Option(help="What marks an unknown label, besides an empty cell and -1.")
+    str | None,
+    typer.Option(
+        help="Value that marks an unknown label, in place of -1, N/A, ? and so on; empty cells always do."
+    ),
 ]
 TaskOption = Annotated[
     str | None,
-    typer.Option(help="Read labels as classes or as numbers (default: whichever they look like)."),
+    typer.Option(help="Read labels as classes or as numbers (default: inferred)."),
 ]
 BadRowsOption = Annotated[
     str,

@@ -317,9 +317,7 @@ def folds(y: Any, count: int = 5, *, seed: int = 0) -> list[tuple[NDArray[np.int
         strata = encode(y)[1]
     known = int((strata >= 0).sum())
     if not 2 <= count <= known:
-        raise InputError(
-            f"{count} folds of {known} labelled nodes: there must be 2 at least, and a node each"
-        )
+        raise InputError(f"count must be between 2 and the number of labelled nodes, {known}, not {count}")
     rng = generator(seed)
     order = [rng.permutation(np.flatnonzero(strata == label)) for label in range(int(strata.max()) + 1)]
     part = np.full(strata.size, -1)

@@ -1,4 +1,4 @@
-"""``plap.reproduce``: run a table of the paper, or a table of one's own, beside the published numbers."""
+"""``plap.reproduce``: run a table of the paper, or a custom table, beside the published numbers."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def reproduce(
     >>> outcome.write("reproduction")  # doctest: +SKIP
     """
     if table in FIGURES:
-        raise InputError(f"{table} is a picture: plap.reporting.figures.write_figure draws it")
+        raise InputError(f"{table} is a figure: plap.reporting.figures.write_figure draws it")
     if table == "all":
         raise InputError("all is no table: plap.experiments.reproduce_all runs every table")
     folder = None if out is None else Path(out)

@@ -169,7 +169,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             raise InputError("train and val must be given together")
         masks = []
         for name, given in (("train", train), ("val", val)):
-            mask = torch.as_tensor(np.asarray(given))
+            mask = torch.as_tensor(np.array(given))
             if mask.dtype != torch.bool or mask.shape != labels.shape:
                 raise InputError(f"{name} must be a boolean array of shape [{labels.shape[0]}]")
             masks.append(mask)
@@ -191,7 +191,8 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         The parameter of every penalty but the power, in units of the median edge norm of the features.
     hidden : int
     tune : {"auto", None}
-        Successive halving over the paper's grid, judged by labels set aside for validation.
+        Successive halving over the default search space (see :mod:`plap.models.pgnn`), judged by labels set
+        aside for validation.
     budget : int or "auto"
         Epochs that the search may spend over all runs.
     seeds : int
@@ -205,7 +206,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     unknown : str or number, optional
         Another mark of an unknown label, besides None, NaN and -1.
     time_limit : number of seconds, text such as "10m", None or "auto"
-        Of search and training; see :class:`plap.fitting.FitSettings`.
+        Time limit for search and training; see :class:`plap.fitting.FitSettings`.
     max_epochs, patience, stop_by, seed, memory_budget, device :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 

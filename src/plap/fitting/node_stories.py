@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from plap.data.dataset import GraphData
-from plap.data.tasks import Task
+from plap.data.tasks import Multiclass, Task
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel
 from plap.fitting.comparison import Comparison
@@ -251,15 +251,16 @@ def _telling_nodes(comparison: Comparison, effort: _Effort) -> list[tuple[int, s
         off = (said[:, 0] - comparison.data.y).abs().masked_fill(~test, -1.0)
         worst = off.topk(min(effort.uncertain + effort.wrong, int(test.sum()))).indices.tolist()
         return [(node, "held out, far from its true number") for node in worst]
-    decided = task.decode(said)
-    other = said.scatter(1, decided[:, None], -1.0).amax(1)
-    margin = said.gather(1, decided[:, None]).squeeze(1) - other
-    doubtful = margin.topk(min(effort.uncertain, margin.shape[0]), largest=False).indices.tolist()
+    assert isinstance(task, Multiclass)
+    margin, unseen = task.margins(said), ~comparison.split.train
+    count = min(effort.uncertain, int(unseen.sum()))
+    doubtful = margin.masked_fill(~unseen, 2.0).topk(count, largest=False).indices.tolist()
     chosen = [(node, "least certain") for node in doubtful]
-    wrong = test & (decided != comparison.data.y)
+    wrong = test & ~task.correct(comparison.data.y, said)
     count = min(effort.wrong, int(wrong.sum()))
-    surest = margin.masked_fill(~wrong, -2.0).topk(count).indices.tolist()
-    return chosen + [(node, "held out, wrong and yet certain") for node in surest if node not in dict(chosen)]
+    surest = margin.masked_fill(~wrong, -1.0).topk(count).indices.tolist()
+    why = "held out, among the most confident errors"
+    return chosen + [(node, why) for node in surest if node not in dict(chosen)]
 
 
 def _with_map(

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from plap.data.tasks import Multiclass
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison, Method
 from plap.fitting.search import searched_values
@@ -103,9 +104,24 @@ def _finding(comparison: Comparison, scores: Sequence[Score]) -> str:
     metric, test = comparison.task.metric, comparison.split.sizes[2]
     better = metric.higher_is_better
     text = finding(scores, test, metric.label, share=metric.share, higher_is_better=better)
+    text += _too_few(comparison)
     if comparison.interrupted:
         text += " Training was interrupted by the user; methods that had not finished are left out."
     return _one_answer(comparison) + text
+
+
+def _too_few(comparison: Comparison) -> str:
+    """What must be said where the held-out nodes of a class are too few to judge by."""
+    labels = comparison.data.y[comparison.split.test]
+    if not comparison.task.metric.too_few(labels):
+        return ""
+    kinds, sizes = labels.unique(return_counts=True)
+    rare, count = comparison.data.class_names[int(kinds[sizes.argmin()])], int(sizes.min())
+    are = "is" if count == 1 else "are"
+    return (
+        f" Only {count} of these nodes {are} {rare!r}: too few for a confidence interval, or to tell whether "
+        "one method is better than another."
+    )
 
 
 def _hyperparameters(config: RunConfig) -> dict[str, Any]:
@@ -271,14 +287,17 @@ def _neighbours(comparison: Comparison) -> NeighbourFacts | None:
 
 
 def _uncertain(comparison: Comparison) -> list[NodeRow]:
-    data, names = comparison.data, comparison.data.class_names
+    """Of nodes that the model was not trained on, those whose prediction is closest to another one."""
+    data, names, task = comparison.data, comparison.data.class_names, comparison.task
+    assert isinstance(task, Multiclass)
     said = comparison.model.probabilities
-    first_of = comparison.task.decode(said)
+    first_of = task.decode(said)
     others = said.scatter(1, first_of[:, None], -1.0).argmax(1)
     order = torch.stack([first_of, others], 1)
     top = said.gather(1, order)
     rows = []
-    for node in (top[:, 0] - top[:, 1]).argsort()[:_ROWS].tolist():
+    unseen = (~comparison.split.train).nonzero().squeeze(1)
+    for node in unseen[task.margins(said[unseen]).argsort()[:_ROWS]].tolist():
         first, second = order[node].tolist()
         known = names[int(data.y[node])] if int(data.y[node]) >= 0 else None
         rows.append(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
+from plap.checks import near_miss
 from plap.data.dataset import GraphData
 from plap.data.resolve import as_graph_data
 from plap.data.splits import Split
@@ -28,6 +29,7 @@ from plap.fitting.result import FitResult
 from plap.fitting.search import Announce, Fitted, NothingTrainedError, Train, fit_model
 from plap.fitting.settings import MODEL, FitSettings
 from plap.models import find_model
+from plap.training.config import OF_TRAINING
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Ranks, join_ranks
 
@@ -95,6 +97,7 @@ def fit(
     """
     if settings is not None and options:
         raise InputError(f"give settings or {next(iter(options))}, not both")
+    _check_options(options)
     settings = settings or FitSettings(**options)
     settings.config(MODEL)  # refuses what has no meaning before anything is loaded
     check_rivals(settings.rivals)
@@ -113,6 +116,17 @@ def fit(
         folder = Path(checkpoints or stack.enter_context(tempfile.TemporaryDirectory()))
         pieces = prepare_pieces(data, split, settings, ranks, folder, task)
         return _Comparing(data, split, settings, task, announce, alone=ranks.first).run(pieces, remarks)
+
+
+def _check_options(options: Mapping[str, Any]) -> None:
+    """Refuse options that a fit does not have; what a search may choose is fixed otherwise."""
+    names = [each.name for each in fields(FitSettings)]
+    for name, value in options.items():
+        if name in names:
+            continue
+        if name in (*find_model(MODEL).fields, *OF_TRAINING):
+            raise InputError(f"fit has no option {name!r}: fixed={{{name!r}: {value!r}}} fixes that value")
+        raise InputError(f"fit has no option {name!r}{near_miss(name, names)}: {', '.join(names)}")
 
 
 def choose_split(
@@ -146,8 +160,8 @@ def _hardly_trained(methods: Sequence[Method]) -> Iterator[str]:
         if method.fitted is not None and method.fitted.out_of_time:
             epochs = max(run.epochs for run in method.fitted.members)
             if epochs < _HARDLY:
-                few = "a single epoch" if epochs == 1 else f"{epochs} epochs"
-                yield f"{method.name} was trained for {few} only, so its scores say little of it."
+                few = "one epoch" if epochs == 1 else f"{epochs} epochs"
+                yield f"{method.name} was trained for only {few}, so its scores mean little."
 
 
 def _check_split(split: Any, data: GraphData) -> None:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars
 import torch
 from torch import Tensor
 
@@ -52,6 +50,7 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
         probabilities.numpy(),
         ["unlabelled"] * data.graph.num_nodes,
         None if known is None else known.numpy(),
+        notes=(*data.notes, *drift_of(model, data).sentences),
     )
 
 
@@ -118,6 +117,8 @@ class Drift:
     neighbours_before: float | None
     """Mean number of neighbours of a node in the graph of the fit."""
     neighbours_now: float
+    weights: tuple[bool | None, bool] = (None, False)
+    """Whether the edges of the fit had weights, and whether these have; None: not known."""
 
     @property
     def edges_moved(self) -> bool:
@@ -136,6 +137,10 @@ class Drift:
                 f"Drift in the edges: a node has {self.neighbours_now:.3g} neighbours on average, "
                 f"{self.neighbours_before:.3g} in the graph of the fit."
             )
+        before, now = self.weights
+        if before is not None and before != now:
+            had, has = ("weights", "none") if before else ("no weights", "some")
+            said.append(f"The edges of the fit had {had}; these have {has}.")
         return tuple(said)
 
     def to_json(self) -> dict[str, Any]:
@@ -144,6 +149,8 @@ class Drift:
             "columns": [column.to_json() for column in self.columns],
             "neighbours_before": self.neighbours_before,
             "neighbours_now": self.neighbours_now,
+            "weights_before": self.weights[0],
+            "weights_now": self.weights[1],
         }
 
 
@@ -154,45 +161,54 @@ def drift_of(model: SavedModel, data: GraphData) -> Drift:
     """How far ``data`` is from what the model was fitted on."""
     columns = () if data.columns is None or data.columns.transform is None else tuple(data.columns.drift())
     nodes = max(data.graph.num_nodes, 1)
-    return Drift(columns, model.mean_neighbours, 2 * data.graph.num_edges / nodes)
+    weights = (model.weighted, data.graph.is_weighted)
+    return Drift(columns, model.mean_neighbours, 2 * data.graph.num_edges / nodes, weights)
 
 
-def fitted_nodes(out: Path | str) -> set[str] | None:
-    """Names of the nodes that a folder's model was fitted on; None where its predictions are gone."""
-    try:
-        return set(polars.read_parquet(Path(out) / "predictions.parquet", columns=["node"])["node"].cast(str))
-    except (OSError, polars.exceptions.PolarsError):
-        return None
-
-
-def mark_new(table: Predictions, known: set[str] | None) -> Predictions:
-    """The predictions with a mark for nodes that are not among ``known``."""
-    if known is None:
+def with_roles(table: Predictions, roles: Mapping[str, str] | None) -> Predictions:
+    """The predictions with the part that each node had in the fit, and a mark for those that had none."""
+    if roles is None:
         return table
-    return replace(table, new=np.array([str(node) not in known for node in table.node_ids], dtype=np.bool_))
+    names = [str(node) for node in table.node_ids]
+    return replace(
+        table,
+        roles=[roles.get(name, "unlabelled") for name in names],
+        new=np.array([name not in roles for name in names], dtype=np.bool_),
+    )
 
 
-def agreement(table: Predictions, data: GraphData) -> dict[str, Any]:
+def agreement(table: Predictions, data: GraphData, *, only_new: bool = False) -> dict[str, Any]:
     """How far predictions agree with the labels that the graph has itself; empty where it has none.
 
-    ``known`` counts these labels; ``right`` says how many agree, where each node has one class, and otherwise
-    the task's metric stands under its own name. ``foreign`` counts labels that are no class of the model.
+    Labels that the model was trained or validated with are left out, and ``seen`` counts them; where there
+    are no others, they are scored after all, and ``only_seen`` is True. ``known`` counts what is scored;
+    ``right`` says how many agree, where each node has one class, and otherwise the task's metric stands under
+    its own name. ``foreign`` counts labels that are no class of the model.
     """
     task = table.task
     if table.known is None:
         return {}
+    asked = torch.from_numpy(table.new) if only_new and table.new is not None else torch.tensor(True)
     known = task.known(torch.from_numpy(table.known))
-    count, foreign = int(known.sum()), int((data.known & ~known).sum())
-    others = {"foreign": foreign} if foreign else {}
-    if not count:
+    foreign = int((data.known & ~known & asked).sum())
+    seen = torch.tensor([role in ("train", "val") for role in table.roles])
+    scored, left = known & ~seen & asked, known & seen & asked
+    others: dict[str, Any] = {"foreign": foreign} if foreign else {}
+    if not bool(scored.any()):
+        scored = left
+        others |= {"only_seen": True} if bool(left.any()) else {}
+    elif bool(left.any()):
+        others["seen"] = int(left.sum())
+    if not bool(scored.any()):
         return others
-    truth, said = (torch.from_numpy(values)[known] for values in (table.known, table.probabilities))
+    truth, said = (torch.from_numpy(values)[scored] for values in (table.known, table.probabilities))
     right = task.correct(truth, said)
     score = (
         {task.metric.name: task.metric.sign * task.merit(truth, said)}
         if task.metric.name != "accuracy"
         else {}
     )
+    count = int(scored.sum())
     return {"known": count, **({} if right is None else {"right": int(right.sum())}), **score, **others}
 
 

@@ -34,7 +34,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
     loss : {"huber", "squared"}
         In units of the standard deviation of the training labels.
     time_limit : number of seconds, text such as "10m", None or "auto"
-        Of search and training; see :class:`plap.fitting.FitSettings`.
+        Time limit for search and training; see :class:`plap.fitting.FitSettings`.
     max_epochs, patience, stop_by, seed, memory_budget, device :
         As for :class:`plap.training.RunConfig` and :func:`plap.training.train_runs`.
 

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from plap.atomic_file import write_atomic
 from plap.data.dataset import features_digest
+from plap.errors import InputError
+from plap.fitting.adversary import attack_fit
 from plap.fitting.artifacts import Predictions, ResultFiles, SavedModel, write_result
 from plap.fitting.artifacts.saved_model import current_versions
 from plap.fitting.comparison import Comparison
@@ -22,6 +24,7 @@ from plap.fitting.page_content import judged_trust, main_finding, page_content
 from plap.fitting.prediction import predict_nodes, read_like
 from plap.fitting.search import searched_values
 from plap.fitting.task_content import task_sections
+from plap.insight.attack import AttackCurve
 from plap.reporting.fit_content import FitReport
 from plap.reporting.html_page import fit_page
 from plap.reporting.node_sections import NodeStory
@@ -61,6 +64,7 @@ class FitResult(Comparison):
             features_digest=features_digest(data.x),
             columns=None if data.columns is None else data.columns.transform,
             relations={} if data.relations is None else dict(data.relations.factors or {}),
+            weighted=data.graph.is_weighted,
             mean_neighbours=2 * data.graph.num_edges / max(data.graph.num_nodes, 1),
             table={} if data.columns is None else data.columns.remembered(),
         )
@@ -130,7 +134,8 @@ class FitResult(Comparison):
     def predict(self, data: Any, *, device: str = "cpu") -> Predictions:
         """Predictions for another graph with the same columns, in any order; the model need not have seen it.
 
-        ``data`` may be all that :func:`plap.fit` takes.
+        ``data`` may be all that :func:`plap.fit` takes. What was odd about it is in ``notes`` of the result:
+        cells that cannot be read, and columns and edges that drifted.
         """
         return predict_nodes(self.saved_model, read_like(self.saved_model, data), device=device)
 
@@ -151,7 +156,11 @@ class FitResult(Comparison):
 
     def report(self, path: Path | str) -> None:
         """Write the page alone: one HTML file with everything in it."""
-        write_atomic(Path(path), self.page.encode())
+        page = self.page.encode()
+        try:
+            write_atomic(Path(path), page)
+        except OSError as error:
+            raise InputError(f"path: {path} cannot be written ({error.strerror})") from None
 
     @cached_property
     def page(self) -> str:
@@ -170,6 +179,28 @@ class FitResult(Comparison):
         Beyond 100,000 edges as many are drawn at random and judged. None where the model has no edge trust.
         """
         return judged_trust(self)
+
+    def attack(
+        self,
+        budget: float | None = None,
+        *,
+        local: int = 0,
+        poison: bool = False,
+        members: int = 4,
+        steps: int = 60,
+        seed: int = 0,
+    ) -> AttackCurve:
+        """How the accuracy on the test nodes falls when an adversary who knows the model changes edges.
+
+        Parameters
+        ----------
+        budget, local, poison, members, steps, seed :
+            As for :func:`plap.fitting.adversary.attack_fit`.
+        """
+        return attack_fit(
+            self.saved_model, self.data, self.split, self.split.test, budget, local=local, poison=poison,
+            members=members, steps=steps, seed=seed,
+        )  # fmt: skip
 
     def explain(self, node: Any) -> NodeStory:
         """How the prediction of a node came about: what its own columns and its neighbours add.

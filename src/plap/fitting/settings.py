@@ -68,9 +68,9 @@ class FitSettings:
     """What patience counts from, see :class:`plap.training.RunConfig`."""
     seed: int = 0
     time_limit: float | str | None = "auto"
-    """Of search and training, the model and its rivals together: seconds, or text such as "10m"; None: no
-    limit. "auto": eight minutes, which the usual search needs on large graphs only; a limit of one's own also
-    makes the search as wide as its time allows."""
+    """Time limit for search and training, of the model and its baselines together: seconds, or text such as
+    "10m"; None: no limit. "auto": eight minutes, which the default search needs on large graphs only; a
+    custom limit also makes the search as wide as its time allows."""
     memory_budget: int | str | None = None
     device: str = "auto"
     """Where to train: auto, cpu, cuda, cuda:N or mps; see :func:`plap.training.train_runs`."""
@@ -79,8 +79,8 @@ class FitSettings:
     where a class has 80 % of the labels, balanced accuracy, or average precision if one of two classes has
     less than 10 %; micro-F1 for several labels per node; R² for numbers."""
     class_weight: ClassWeight = "auto"
-    """Of classes in the training loss: "balanced" makes all classes count the same; None; or weights by name.
-    "auto": balanced where a class has 80 % of the labels, unless the metric is accuracy or log loss."""
+    """Class weights in the training loss: "balanced" makes all classes count the same; None; or weights by
+    name. "auto": balanced where a class has 80 % of the labels, unless the metric is accuracy or log loss."""
     loss: Loss = "huber"
     """For numbers."""
     conformal: float | None = None
@@ -109,8 +109,7 @@ class FitSettings:
                 raise InputError("time_limit does not go with training in pieces")
         if self.models != "auto" and MODEL not in self.models:
             raise InputError(
-                f"models must contain {MODEL}, beside which {', '.join(self.models)} can be searched; what a "
-                "model is to be compared with are rivals"
+                f"models must include {MODEL}; to compare with {', '.join(self.models)}, use rivals"
             )
         for name in () if self.models == "auto" else self.models:
             if find_model(name).pair_states is None:  # the page shows which edges the model trusts
@@ -132,8 +131,8 @@ class FitSettings:
         """What to say of a fit that the clock ended."""
         if self.time_limit == "auto":
             return (
-                f"Training was cut short to end within {_USUAL_LIMIT / 60:.0f} minutes, the usual limit; "
-                "--time sets another."
+                f"Search and training stopped at the default limit of {_USUAL_LIMIT / 60:.0f} minutes; "
+                "change it with --time."
             )
         return f"Training ended at the time limit ({self.time_limit}); more time would allow a wider search."
 

@@ -215,7 +215,9 @@ def _columns(report: FitReport) -> str:
 
 
 def _labels(report: FitReport) -> str:
-    if not any(row.probability < _UNCERTAIN for row in report.uncertain_nodes):
+    if not report.dataset.unlabelled or not report.uncertain_nodes:
+        return ""
+    if min(row.probability for row in report.uncertain_nodes) >= _UNCERTAIN:
         return ""
     return "If you can label more nodes, begin with the least certain ones."
 
@@ -281,7 +283,7 @@ def caption(curve: AttackCurve) -> str:
     if curve.local:
         return f"{who} of one test node at a time, after training; {nodes} {are} judged."
     if curve.poisoning:
-        return f"{who}, and the model is then trained anew on the changed graph; {nodes} {are} judged."
+        return f"{who}, and the model is then retrained on the changed graph; {nodes} {are} judged."
     return f"{who} after training; {nodes} {are} judged."
 
 

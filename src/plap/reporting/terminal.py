@@ -68,19 +68,19 @@ def show_story(story: NodeStory, *, share: bool, console: Console | None = None)
 
     rows = [
         ("as it is", words.shown(story.prediction), "", story.predicted, ""),
-        row("all its edges", story.without_edges),
-        row("all its own values", story.average_features),
+        row("all edges", story.without_edges),
+        row("all columns", story.average_features),
         *(row(f"edge to {n.name}", n.without, n.predicted, number(n.trust)) for n in story.neighbours),
         *(row(part.name, part.without, part.value) for part in story.features),
     ]
-    headings = ("if it were not for", "probability" if share else "prediction", "effect", "value", "trust")
-    console.print(text_table(headings, rows, title=title, left=("if it were not for", "value")))
+    headings = ("without", "probability" if share else "prediction", "effect", "value", "trust")
+    console.print(text_table(headings, rows, title=title, left=("without", "value")))
     cut = "" if story.hops is None else f" Nodes more than {counted(story.hops, 'edge')} away were left out."
-    neighbours, values = counted(story.num_neighbours, "neighbour"), counted(story.num_features, "value")
+    neighbours, columns = counted(story.num_neighbours, "neighbour"), counted(story.num_features, "column")
     print_line(
         console,
-        f"{len(story.neighbours)} of {neighbours} and {len(story.features)} of {values}, the largest effects "
-        f"first. Trust: odds of an edge, 1 is chance.{cut}",
+        f"{len(story.neighbours)} of {neighbours} and {len(story.features)} of {columns}, the largest "
+        f"effects first. Trust: odds of an edge, 1 is chance.{cut}",
     )
 
 

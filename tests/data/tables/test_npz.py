@@ -98,6 +98,10 @@ def test_marks_of_unknown_labels(tmp_path: Path) -> None:
     assert "-1 and 1 in 'y' are two classes" in signs.notes[0]
     marked = load_npz(save(tmp_path / "h.npz", edges=PAIRS, y=[*"aa?bb"]), TableOptions(unknown="?"))
     assert marked.y.tolist() == [0, 0, -1, 1, 1]
+    numbers = save(tmp_path / "i.npz", edges=PAIRS, y=[-1, 2, 9, 9, -1, 2])
+    assert load_npz(numbers).class_names == ("2", "9")
+    other = load_npz(numbers, TableOptions(unknown="9"))
+    assert (other.y.tolist(), other.class_names) == ([0, 1, -1, -1, 0, 1], ("-1", "2"))
 
 
 def test_a_file_of_arrays_has_no_columns(tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from plap.cli import main
+from plap.data.tables import load_folder
 
 ROWS = 40
 CELLS: dict[str, Callable[[random.Random, int], str]] = {
@@ -142,3 +143,36 @@ def test_a_fit_of_an_odd_table_is_whole_or_nothing(
     check(code, err)
     assert (code == 0) == (out / "report.html").exists()
     assert sorted(path.name for path in tmp_path.iterdir()) == (["graph", "out"] if code == 0 else ["graph"])
+
+
+def test_rows_that_are_cut_off_are_noted(tmp_path: Path) -> None:
+    lines = [f"n{k},{'ab'[k % 2]},{k},x,{k % 7}" for k in range(30)]
+    whole = "\n".join(["id,label,one,two,three", *lines])
+    (tmp_path / "edges.csv").write_text("source,target\nn0,n1\nn1,n2\n")
+    (tmp_path / "nodes.csv").write_text(whole)
+    assert not any("fewer cells" in note for note in load_folder(tmp_path).notes)
+    (tmp_path / "nodes.csv").write_text(whole + "\nn31,a,1")
+    said = "1 row has fewer cells than columns (line 32: 3 under 5 columns); what is not there is missing."
+    assert f"nodes.csv: {said}" in load_folder(tmp_path).notes
+    (tmp_path / "nodes.csv").write_text(whole.replace("n5,", '"n5",') + '\nn30,b,2\n"n31",a,1,"x"\n')
+    assert any("2 rows have fewer cells than columns (line 32: 3" in n for n in load_folder(tmp_path).notes)
+    (tmp_path / "nodes.csv").write_text(whole + '\nn31,a,1,"x,y",\n')
+    assert not any("fewer cells" in note for note in load_folder(tmp_path).notes)
+
+
+def test_a_column_that_tells_the_label_is_named(tmp_path: Path) -> None:
+    def notes(cells: Sequence[str]) -> str:
+        rows = [f"n{k},{'' if k % 5 == 0 else 'rg'[k % 2]},{k % 3},{cells[k]}" for k in range(100)]
+        (tmp_path / "nodes.csv").write_text("\n".join(["id,label,size,outcome", *rows]))
+        (tmp_path / "edges.csv").write_text("source,target\nn0,n1\nn1,n2\n")
+        data = load_folder(tmp_path)
+        assert "'size' alone" not in " ".join(data.notes)
+        return " ".join(data.notes)
+
+    said = "the column 'outcome' alone tells the label and is empty where the label is unknown; if it is not"
+    assert said in notes(["" if k % 5 == 0 else ("red", "green")[k % 2] for k in range(100)])
+    assert "'outcome' alone tells the label; if" in notes([("7", "9")[k % 2] for k in range(100)])
+    assert "'outcome' alone tells the label; if" in notes([str(k + 1000 * (k % 2)) for k in range(100)])
+    assert "alone tells" not in notes([str(k) for k in range(100)])
+    assert "alone tells" not in notes([("red", "green")[(k + (k == 41)) % 2] for k in range(100)])
+    assert "alone tells" not in notes([("red", "green")[k % 2] if k < 15 else "" for k in range(100)])

@@ -3,7 +3,7 @@
 from plap.data.columns.cells import CellError
 from plap.data.columns.infer import SplitColumns, find_split, infer_columns, unread_splits
 from plap.data.columns.judging import Column, ColumnPlan, Kind, Role
-from plap.data.columns.overview import ColumnDrift, DataDictionary, DictionaryEntry, drift
+from plap.data.columns.overview import ColumnDrift, DataDictionary, DictionaryEntry, drift, giveaways
 from plap.data.columns.transform import Applied, ColumnTransform, Note, OnBad
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "SplitColumns",
     "drift",
     "find_split",
+    "giveaways",
     "infer_columns",
     "unread_splits",
 ]

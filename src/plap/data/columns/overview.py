@@ -203,3 +203,68 @@ def _shown(column: FittedColumn, value: float) -> str:
     if column.kind is Kind.DATE:
         return str(np.datetime64(int(value), "s").astype("datetime64[D]"))
     return f"{value:.6g}"
+
+
+_FEWEST_TOLD, _PER_VALUE = 20, 5
+"""Labelled rows, and rows per value, from which on it is no accident that a column tells the label."""
+_TOLD = 0.95
+"""Share of the labelled rows that must have a value."""
+
+
+def giveaways(
+    frame: pl.DataFrame, plan: ColumnPlan, labels: NDArray[np.integer[Any]], rows: NDArray[np.bool_]
+) -> list[str]:
+    """Columns that tell the class of every row by themselves: copies of the label, or what it was made from.
+
+    A value of such a column belongs to one class alone; or the column is a number, and the classes lie side
+    by side in its order.
+
+    Parameters
+    ----------
+    frame, plan :
+        The raw columns, and what they are.
+    labels : integers [N]
+        Classes, −1 where unknown.
+    rows : boolean [N]
+        The rows that may be looked at.
+
+    Examples
+    --------
+    >>> from plap.data.columns import infer_columns
+    >>> labels = np.arange(60) % 2
+    >>> frame = pl.DataFrame({"outcome": ["won" if k else "lost" for k in labels], "size": np.arange(60) % 3})
+    >>> every = np.ones(60, dtype=bool)
+    >>> giveaways(frame, infer_columns(frame, every), labels, every)
+    ['outcome']
+    """
+    known = rows & (labels >= 0)
+    if known.sum() < _FEWEST_TOLD or np.unique(labels[known]).size < 2:
+        return []
+    classes = pl.Series("", labels[known])
+    found = []
+    for column in plan.features:
+        if column.kind in (Kind.TEXT, Kind.VECTOR, Kind.DATE):
+            continue
+        cells = frame[column.name].filter(pl.Series(known))
+        pairs = pl.DataFrame({"value": cells, "class": classes}).drop_nulls()
+        if (
+            pairs.height >= _TOLD * classes.len()
+            and pairs["class"].n_unique() > 1
+            and _tells(pairs, column.kind)
+        ):
+            found.append(column.name)
+    return found
+
+
+def _tells(pairs: pl.DataFrame, kind: Kind) -> bool:
+    """Whether each value has one class, or each class one stretch of the values."""
+    values = pairs["value"].n_unique()
+    if values * _PER_VALUE <= pairs.height:
+        return pairs.n_unique() == values
+    if kind is not Kind.NUMBER:
+        return False
+    ordered = pairs.with_columns(pl.col("value").cast(pl.Float64, strict=False)).drop_nulls().sort("value")
+    if ordered.height < pairs.height or ordered["class"].value_counts()["count"].min() < _PER_VALUE:  # type: ignore[operator]
+        return False
+    runs = ordered["class"].rle().struct.field("value")
+    return runs.len() == runs.n_unique() and ordered.n_unique() == ordered["value"].n_unique()

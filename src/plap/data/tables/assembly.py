@@ -24,6 +24,7 @@ from plap.data.columns import (
     OnBad,
     Role,
     drift,
+    giveaways,
     infer_columns,
 )
 from plap.data.dataset import GraphData, Provenance
@@ -244,7 +245,25 @@ def encode_columns(data: GraphData, train: Tensor) -> GraphData:
     if data.columns is None:
         return data
     columns, matrix = data.columns.fitted(train.numpy())
+    if data.task.one_class_per_node and columns.plan is not None:
+        told = giveaways(columns.frame, columns.plan, data.y.numpy(), train.numpy())
+        columns = replace(columns, notes=(*columns.notes, *(_warning(data, columns, name) for name in told)))
     return _with_features(data, columns, matrix)
+
+
+def _warning(data: GraphData, columns: NodeColumns, name: str) -> str:
+    """What to say of a column that tells the label."""
+    empty = torch.from_numpy(columns.frame[name].is_null().to_numpy().copy())
+    unknown = ~data.known
+    too = (
+        " and is empty where the label is unknown"
+        if bool(unknown.any()) and torch.equal(empty, unknown)
+        else ""
+    )
+    return (
+        f"{columns.table.path.name}: the column {name!r} alone tells the label{too}; if it is not known "
+        f"before the label is, --ignore {name} leaves it out."
+    )
 
 
 def apply_columns(data: GraphData, transform: ColumnTransform) -> GraphData:

@@ -78,7 +78,7 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     several = [name for name in table.columns if name.strip().lower().startswith(SEVERAL)]
     if several and label_column is not None:
         raise InputError(
-            f"{table.path}: labels are in {label_column!r} and in {several[0]!r}, and one must go"
+            f"{table.path}: labels are in {label_column!r} and in {several[0]!r}: remove one of them"
         )
     y, class_names = read_labels(table, label_column, several, bad, options, lone_classes, notes)
     rows = np.flatnonzero(bad.kept)

@@ -205,19 +205,20 @@ def _read_labels(
 ) -> tuple[Tensor, tuple[str, ...]]:
     if array.dtype.kind in "iuf" and _are_numbers(file, name, array, options, notes):
         return torch.from_numpy(array.astype(np.float64)), ()
+    missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
     if array.dtype.kind == "f":
-        whole = np.where(np.isnan(array), -1, array)
+        whole = np.where(missing, -1, array)
         if not np.isfinite(whole).all() or (whole != np.floor(whole)).any():
             row = int(np.argmax(~np.isfinite(whole) | (whole != np.floor(whole))))
             file.fail(name, f"{array[row]} is not the name of a class: text or a whole number is", row)
         array = whole.astype(np.int64)
     text = array.astype(np.str_)
-    if array.dtype.kind == "i" and is_signs(array):
+    if options.unknown is not None:
+        text = np.where(missing | (text == options.unknown.strip()), "", text)
+    elif array.dtype.kind == "i" and is_signs(array):
         notes.append(f"{file.path.name}: -1 and 1 in {name!r} are two classes, so -1 is not unknown here.")
     elif array.dtype.kind == "i":
         text = np.where(array < 0, "", text)
-    if options.unknown is not None:
-        text = np.where(text == options.unknown.strip(), "", text)
 
     def fail(row: int, problem: str) -> None:
         if options.keep_labels:

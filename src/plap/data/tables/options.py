@@ -54,7 +54,7 @@ class TableOptions:
     task: LabelKind | None = None
     """Whether labels are classes or numbers; by default whichever they look like."""
     unknown: str | None = None
-    """Another mark of an unknown label, besides an empty cell and -1."""
+    """The mark of an unknown label, in place of -1, N/A and the like; an empty cell is always unknown."""
     day_first: bool | None = None
     """Whether 03/04/2024 is the third of April; by default it is, where a column leaves it open."""
     index: int = 0

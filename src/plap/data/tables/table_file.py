@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import gzip
 import io
@@ -136,11 +137,33 @@ class TextTable:
             if self._western():
                 return self._read()
             self._explain(error)
+        if frame.width > 1 and frame.to_series(-1).null_count():
+            self._tell_short_rows(frame.width)
         frame = self._with_names(frame)
         filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
         if filled.all():
             return frame, None
         return frame.filter(filled), filled.arg_true().to_numpy()
+
+    def _tell_short_rows(self, width: int) -> None:
+        """Note rows with fewer cells than columns, as the last one of a file that was cut off has."""
+        data, mark = self._bytes, self._separator.encode()
+        lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        if b'"' not in data and data.count(mark) == (width - 1) * lines:
+            return
+        text = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="")
+        reader, line, short = csv.reader(text, delimiter=self._separator), 1, list[tuple[int, int]]()
+        with contextlib.suppress(csv.Error):
+            for record in reader:
+                if 0 < len(record) < width:
+                    short.append((line, len(record)))
+                line = reader.line_num + 1
+        if short:
+            rows = "1 row has" if len(short) == 1 else f"{len(short):,} rows have"
+            first = f"line {short[0][0]}: {short[0][1]} under {width} columns"
+            self.notes.append(
+                f"{self.path.name}: {rows} fewer cells than columns ({first}); what is not there is missing."
+            )
 
     def _with_names(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Without columns that the header does not name: an index that pandas wrote, or commas at the end."""

@@ -170,6 +170,24 @@ class Multiclass(Task):
         found = probabilities[..., self.positive] >= self.threshold
         return torch.where(found, self.positive, 1 - self.positive)
 
+    def margins(self, probabilities: Tensor) -> Tensor:
+        """How far each prediction is from another one, [...]: 0 where it could as well be that.
+
+        The gap between the two most probable classes; with a threshold, the distance from it.
+
+        Examples
+        --------
+        >>> said = torch.tensor([[0.9, 0.1], [0.7, 0.3], [0.5, 0.5]], dtype=torch.float64)
+        >>> Multiclass(("good", "bad")).margins(said).tolist()
+        [0.8, 0.39999999999999997, 0.0]
+        >>> Multiclass(("good", "bad"), positive=1, threshold=0.3).margins(said).tolist()
+        [0.19999999999999998, 0.0, 0.2]
+        """
+        if self.threshold is not None and self.positive is not None:
+            return (probabilities[..., self.positive] - self.threshold).abs()
+        first, second = probabilities.topk(2, dim=-1).values.unbind(-1)
+        return first - second
+
     def words(self, y: Tensor) -> list[str | None]:
         """The name of each node's class."""
         names = [*map(str, self.class_names), None]

@@ -70,7 +70,7 @@ def check_writable(out: Path | str, *, size: int = 0, flag: str = "--out") -> No
         free = shutil.disk_usage(ancestor).free
     except OSError as error:
         raise InputError(
-            f"{flag}: {out} cannot be written, {ancestor} takes no folder ({error.strerror})"
+            f"{flag}: {out} cannot be written: cannot create a folder in {ancestor} ({error.strerror})"
         ) from None
     if free < size:
         raise InputError(

@@ -49,6 +49,9 @@ class Predictions:
     unknown; or numbers [N], NaN where unknown."""
     new: NDArray[np.bool_] | None = None
     """Which nodes the model was not fitted on, where that is known."""
+    notes: tuple[str, ...] = ()
+    """What was noticed about a graph that the model was not fitted on: odd cells, columns and edges that
+    drifted."""
 
     def __post_init__(self) -> None:
         shape = (len(self.node_ids), self.task.num_outputs)
@@ -124,7 +127,9 @@ class Predictions:
     def only_new(self) -> Predictions:
         """The rows of nodes that the model was not fitted on."""
         if self.new is None:
-            raise InputError("which nodes are new is not known, because the fit's own predictions are gone")
+            raise InputError(
+                "which nodes are new is not known: nodes have no names, or the fit's own predictions are gone"
+            )
         rows = np.flatnonzero(self.new).tolist()
         return replace(
             self,

@@ -51,6 +51,8 @@ class SavedModel:
     """Which column of the tables was what; see :meth:`plap.data.tables.options.TableOptions.stored`."""
     relations: Mapping[str, float] = field(default_factory=dict)
     """What the edges of each relation are multiplied by, where there are several."""
+    weighted: bool | None = None
+    """Whether the edges of the fit had weights; None: a model of an earlier plap."""
     mean_neighbours: float | None = None
     """Neighbours of a node on average, in the graph of the fit."""
     configs: Sequence[Mapping[str, Any]] = ()
@@ -121,6 +123,7 @@ class SavedModel:
             "columns": None if self.columns is None else self.columns.to_json(),
             "table": plain(self.table),
             "relations": plain(self.relations),
+            "weighted": self.weighted,
             "mean_neighbours": self.mean_neighbours,
             "versions": plain(self.versions),
             "shapes": {name: list(tensor.shape) for name, tensor in tensors.items()},
@@ -136,6 +139,9 @@ class SavedModel:
         names = header["feature_names"]
         tensors = _tensors(weights, header, folder / "model.safetensors")
         arrays = {name: tensors.pop(name).numpy() for name in list(tensors) if name.startswith(_COLUMNS)}
+        weighted = header.get("weighted")
+        if not isinstance(weighted, bool | None):
+            _refuse(path, f"the key 'weighted' holds {type(weighted).__name__}")
         return cls(
             config=header["config"],
             states=_states(tensors, header, folder / "model.safetensors"),
@@ -147,6 +153,7 @@ class SavedModel:
             columns=_columns(header["columns"], arrays, path),
             table=header["table"],
             relations=header["relations"],
+            weighted=weighted,
             mean_neighbours=header["mean_neighbours"],
             configs=_configs(header, path),
             versions=header["versions"],

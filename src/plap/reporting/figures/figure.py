@@ -90,7 +90,7 @@ def open_case(name: str, options: FigureOptions, seed: int = 0) -> Case:
     """The graph of this name with a stratified split in the paper's proportions."""
     data = open_graph(name, root=options.root)
     if not data.task.one_class_per_node:
-        raise InputError(f"{name} does not have one class per node, which the pictures need")
+        raise InputError(f"{name} does not have one class per node, which the figures need")
     return Case(name, data, split(data, preset="sparse" if name in HOMOPHILIC else "dense", seed=seed))
 
 

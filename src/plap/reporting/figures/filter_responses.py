@@ -55,14 +55,14 @@ def draw(data: pl.DataFrame) -> matplotlib.figure.Figure:
 
 
 def draw_responses(curves: Mapping[str, Response], path: Path | str, *, title: str = "") -> list[Path]:
-    """Draw responses of one's own as PNG and SVG, with their numbers as CSV.
+    """Draw custom responses as PNG and SVG, with their numbers as CSV.
 
     Parameters
     ----------
     curves : mapping from a name to Response
         As returned by :func:`plap.spectral.response_curves`; up to seven can be told apart.
     path : path
-        Of the picture, with or without a suffix; the three files differ in their suffix only.
+        Path of the figure, with or without a suffix; the three files differ in their suffix only.
     title : str
 
     Returns

@@ -1,0 +1,106 @@
+"""plap predict, as a user calls it: which labels are scored, what nodes were in the fit, what drifted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import command
+import customer_graph
+
+FIT = ("--no-tune", "--seeds", "1", "--max-epochs", "20", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tables ``graph``, whose edges have weights, and a fit of them, ``out``."""
+    place = tmp_path_factory.mktemp("predict")
+    customer_graph.write_customer_graph(place / "graph", nodes=150, edges=450, unknown=0.2)
+    edges = pl.read_csv(place / "graph" / "edges.csv")
+    edges.with_columns(weight=pl.int_range(edges.height) % 3 + 1).write_csv(place / "graph" / "edges.csv")
+    with pytest.MonkeyPatch.context() as patch:
+        assert command.run(patch, "fit", place / "graph", "-o", place / "out", *FIT) == 0
+    return place
+
+
+@pytest.fixture
+def graph(place: Path, tmp_path: Path) -> Path:
+    """A copy of the tables that a test may change."""
+    return Path(shutil.copytree(place / "graph", tmp_path / "graph"))
+
+
+def summary(
+    patch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> dict[str, Any]:
+    assert command.run(patch, "predict", *arguments, "--json") == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def test_labels_of_the_fit_are_not_scored_again(
+    place: Path, graph: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted = pl.read_parquet(place / "out" / "predictions.parquet")
+    test = fitted.filter(role="test")
+    trained = fitted.filter(pl.col("role").is_in(["train", "val"]))
+    expected = (test.height, (test["known"] == test["predicted"]).sum(), trained.height)
+    same = summary(monkeypatch, capsys, place / "out", place / "graph")
+    assert (same["known"], same["right"], same["seen"], same["same_graph"]) == (*expected, True)
+    nodes = pl.read_csv(graph / "nodes.csv", infer_schema=False)
+    nodes.reverse().write_csv(graph / "nodes.csv")
+    turned = summary(monkeypatch, capsys, place / "out", graph)
+    assert (turned["known"], turned["right"], turned["seen"]) == expected
+    assert "known labels that the model was not trained with" in turned["sentence"]
+
+
+def test_roles_are_those_of_the_fit(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.run(monkeypatch, "predict", place / "out", place / "graph", "-o", tmp_path / "p.csv") == 0
+    before = pl.read_csv(place / "out" / "predictions.csv")
+    assert pl.read_csv(tmp_path / "p.csv")["role"].to_list() == before["role"].to_list()
+
+
+def test_only_new_nodes_are_scored_where_only_they_are_wanted(
+    place: Path, graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    nodes = pl.read_csv(graph / "nodes.csv", infer_schema=False)
+    first = nodes.columns[0]
+    labelled = nodes.filter(pl.col("label").is_not_null()).head(10)
+    more = labelled.with_columns(pl.format("new-{}", pl.int_range(10)).alias(first))
+    pl.concat([nodes, more]).write_csv(graph / "nodes.csv")
+    file = tmp_path / "new.csv"
+    found = summary(monkeypatch, capsys, place / "out", graph, "--only-new", "-o", file)
+    table = pl.read_csv(file)
+    assert found["nodes"] == found["new"] == found["known"] == table.height == 10
+    assert found["right"] == (table["known"] == table["predicted"]).sum()
+    assert found["sentence"].startswith("Predicted 10 nodes that the model was not fitted on (written to")
+
+
+def test_training_labels_alone_are_scored_with_a_warning(
+    place: Path, graph: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fitted = pl.read_parquet(place / "out" / "predictions.parquet")
+    trained = fitted.filter(role="train")["node"].cast(str).to_list()
+    nodes = pl.read_csv(graph / "nodes.csv", infer_schema=False)
+    kept = pl.when(pl.col(nodes.columns[0]).is_in(trained)).then("label")
+    nodes.with_columns(label=kept).write_csv(graph / "nodes.csv")
+    found = summary(monkeypatch, capsys, place / "out", graph)
+    assert found["only_seen"] is True
+    assert found["known"] == len(trained)
+    assert "trained with these labels, so this score is optimistic" in found["sentence"]
+
+
+def test_weights_that_are_gone_are_drift(
+    place: Path, graph: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "The edges of the fit had weights; these have none."
+    assert said not in summary(monkeypatch, capsys, place / "out", graph)["notes"]
+    pl.read_csv(graph / "edges.csv").drop("weight").write_csv(graph / "edges.csv")
+    assert said in summary(monkeypatch, capsys, place / "out", graph)["notes"]
