@@ -41,7 +41,7 @@ def test_a_simpler_method_that_does_not_differ_is_named() -> None:
 def test_small_samples_are_named() -> None:
     assert "Label more nodes" not in said(REPORT)
     wide = replace(REPORT, scores=(replace(REPORT.scores[0], low=0.6, high=0.9),))
-    assert "2068 held-out nodes leave an interval of 60.0 to 90.0 %" in said(wide)
+    assert "2,068 held-out nodes leave an interval of 60.0 to 90.0 %" in said(wide)
     one = replace(wide, dataset=replace(wide.dataset, test=1))
     assert "1 held-out node leaves an interval of 60.0 to 90.0 %" in said(one)
     rare = replace(REPORT, per_class=(replace(REPORT.per_class[0], train=3), *REPORT.per_class[1:]))

@@ -39,7 +39,7 @@ def test_effects_of_numbers_have_their_unit() -> None:
     assert numbers.effect(story, 100.0) == "+20"
     assert numbers.effect(story, 120.0) == "0.000"
     assert numbers.direction(story, 121.0) == "against"
-    assert numbers.shown(1234.5) == "1\u202f234"
+    assert numbers.shown(1234.5) == "1,234"
 
 
 def test_the_map_keeps_its_proportions_and_marks_errors() -> None:
@@ -69,9 +69,9 @@ def test_the_page_says_what_was_left_out() -> None:
     page = fit_page(report_samples.report(), None, NODES)
     assert "5 of 9 neighbours" in page
     assert "No neighbours" in page
-    assert "The 2 of 1\u202f433 features with the largest effect are shown." in page
+    assert "The 2 of 1,433 features with the largest effect are shown." in page
     assert "Nodes more than 2 edges away were left out, so the numbers are approximate." in page
-    assert "40 of 2\u202f068 held-out nodes, drawn at random" in page
+    assert "40 of 2,068 held-out nodes, drawn at random" in page
     assert len(page.encode()) < 2_000_000
     assert 'id="why"' not in fit_page(report_samples.report())
 

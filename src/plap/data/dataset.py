@@ -142,11 +142,11 @@ def edge_changes(graph: Graph) -> tuple[str, ...]:
     info = graph.info
     notes = []
     if info.self_loops > graph.num_self_loops:
-        notes.append(f"Self-loops dropped: {info.self_loops - graph.num_self_loops}.")
+        notes.append(f"Self-loops dropped: {info.self_loops - graph.num_self_loops:,}.")
     if info.duplicates:
-        notes.append(f"Repeated edges merged by {info.symmetrize}: {info.duplicates}.")
+        notes.append(f"Repeated edges merged by {info.symmetrize}: {info.duplicates:,}.")
     if info.one_way:
-        notes.append(f"Made undirected: {info.one_way} of {info.input_edges} edges had no reverse.")
+        notes.append(f"Made undirected: {info.one_way:,} of {info.input_edges:,} edges had no reverse.")
     elif info.symmetrized:
         notes.append(
             f"Made undirected: the two directions differed in weight and were merged by {info.symmetrize}."

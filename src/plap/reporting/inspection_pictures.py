@@ -28,7 +28,7 @@ def graph_picture(found: Inspection) -> bytes:
     figure, grid = panels(2, 2, (11, 7.5))
     degrees, norms, classes, measures = grid.ravel()
     name = plain(found.name, _LONGEST_NAME)
-    nodes, edges = counted(found.nodes, "node", ","), counted(found.edges, "edge", ",")
+    nodes, edges = counted(found.nodes, "node"), counted(found.edges, "edge")
     figure.suptitle(f"{name}: {nodes}, {edges}", fontweight="bold")
     _degrees(degrees, found.degrees)
     _norms(norms, found.gradient_norms)
@@ -54,7 +54,7 @@ def attack_picture(curve: AttackCurve) -> bytes:
         axes.plot(shares, heights, color=colour, marker=marker, label=label)
     when = "before" if curve.poisoning else "after"
     axes.set(
-        title=f"{counted(curve.nodes, 'test node', ',')}, edges changed {when} training",
+        title=f"{counted(curve.nodes, 'test node')}, edges changed {when} training",
         xlabel=f"changed share of {whose} (%)",
         ylabel="accuracy (%)",
     )

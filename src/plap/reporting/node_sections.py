@@ -98,7 +98,7 @@ class NodeSections:
         """By how much something raises the prediction, with its sign; shares in percentage points."""
         value = story.prediction - without
         size = f"{100 * abs(value):.1f}" if self.share else shown(abs(value), share=False)
-        return size if not float(size.replace("\u202f", "")) else f"{'+' if value > 0 else '−'}{size}"
+        return size if not float(size.replace(",", "")) else f"{'+' if value > 0 else '−'}{size}"
 
     def direction(self, story: NodeStory, without: float) -> str:
         """``for`` if it raises the prediction, ``against`` if it lowers it, otherwise ``neutral``."""

@@ -28,7 +28,7 @@ def shown(value: float | None, share: bool = True) -> str:
     if share or value is None or not math.isfinite(value):
         return percent(value)
     if abs(value) >= 1000:
-        return with_minus(f"{value:,.0f}".replace(",", "\u202f"))
+        return with_minus(f"{value:,.0f}")
     return with_minus(f"{value:.3g}" if abs(value) >= 1 else f"{round(value, 3) + 0.0:.3f}")
 
 
@@ -46,14 +46,14 @@ def number(value: object) -> str:
 
 
 def count(value: int) -> str:
-    r"""A count with narrow spaces between groups of three digits.
+    """A count with commas between groups of three digits.
 
     Examples
     --------
-    >>> count(1234567).split("\N{NARROW NO-BREAK SPACE}")
-    ['1', '234', '567']
+    >>> count(1234567)
+    '1,234,567'
     """
-    return f"{value:,}".replace(",", "\u202f")
+    return f"{value:,}"
 
 
 def with_minus(text: str) -> str:
@@ -103,12 +103,12 @@ def joined(words: list[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def counted(number_of: int, noun: str, form: str = "") -> str:
+def counted(number_of: int, noun: str) -> str:
     """A number with its noun.
 
     Examples
     --------
-    >>> counted(1, "run"), counted(3, "run"), counted(4000, "node", ",")
+    >>> counted(1, "run"), counted(3, "run"), counted(4000, "node")
     ('1 run', '3 runs', '4,000 nodes')
     """
-    return f"{number_of:{form}} {noun}{'' if number_of == 1 else 's'}"
+    return f"{number_of:,} {noun}{'' if number_of == 1 else 's'}"

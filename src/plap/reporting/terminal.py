@@ -142,7 +142,7 @@ def _graph_facts(found: Inspection) -> RichTable:
     sizes = sorted(found.class_sizes.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{name}: {size:,}" for name, size in sizes[:_MOST_CLASSES])
     more = ", …" if len(sizes) > _MOST_CLASSES else ""
-    largest = counted(found.largest_component, "node", ",")
+    largest = counted(found.largest_component, "node")
     rows = {
         "nodes": f"{found.nodes:,}, {found.isolated:,} without edges",
         "edges": f"{found.edges:,}, undirected, {kind}",
@@ -150,7 +150,7 @@ def _graph_facts(found: Inspection) -> RichTable:
         "neighbours": _quantiles(found.degrees, ",.0f"),
         "features": f"{found.features:,}, {found.features_filled:.2%} non-zero{layout}",
         "‖∇f(i)‖": _quantiles(found.gradient_norms, ".3g"),
-        "labelled": f"{found.labelled:,} of {counted(found.nodes, 'node', ',')}",
+        "labelled": f"{found.labelled:,} of {counted(found.nodes, 'node')}",
         "classes": f"{len(sizes)} ({shown}{more})" if sizes else "none",
     }
     table = RichTable(show_header=False, box=None, padding=(0, 2, 0, 0))
@@ -238,14 +238,14 @@ def learned_sentences(learned: Learned, *, fitted_here: bool) -> list[str]:
             f"listened to {effective:.1f} neighbours instead of {uniform:.1f}."
         )
     if trust is not None:
-        edges = counted(trust["edges"], "edge", ",")
+        edges = counted(trust["edges"], "edge")
         look = "looks" if trust["below_chance"] == 1 else "look"
         sentences.append(
             f"Of {edges}, {trust['below_chance']:,} {look} more like a random pair of nodes than like an "
             f"edge of this graph (trust below 1); the median trust is {trust['median']:.3g}."
         )
     if neighbours["judged"]:
-        judged = counted(neighbours["judged"], "held-out node" if fitted_here else "node", ",")
+        judged = counted(neighbours["judged"], "held-out node" if fitted_here else "node")
         which = judged if fitted_here else f"{judged} with a known label"
         are = "is" if neighbours["helped"] == 1 else "are"
         sentences.append(
