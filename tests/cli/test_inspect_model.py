@@ -93,7 +93,8 @@ def test_json_and_tables_agree_with_the_library(run: Runner, fitted: Path, tmp_p
     members = load_members(RunConfig.from_dict(dict(file.config)), file.states, 16, 2)
     trust = edge_trust(members, data.x, data.graph)[data.graph.edges_once()]
     table = pl.read_csv(edges)
-    assert table.columns == ["source", "target", "trust", "use", "source_predicted", "target_predicted"]
+    names = ["source", "target", "trust", "relative_weight", "source_predicted", "target_predicted"]
+    assert table.columns == names
     np.testing.assert_allclose(table["trust"], trust.sort().values, rtol=1e-3, atol=1e-6)
     assert found["trust"]["edges"] == table.height == data.graph.num_edges
     assert found["trust"]["below_chance"] == int((trust < 1).sum())

@@ -30,7 +30,7 @@ _BLOCK = 20_000
 """Pairs of nodes that the attack considers at a time; more where it may change more edges."""
 
 Retrain = Callable[[Graph], Sequence[torch.nn.Module]]
-"""Trains the members anew on another graph."""
+"""Retrains the members on another graph."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class AttackCurve:
     """Accuracy before any attack; of a model that is trained again where ``poisoning``."""
     points: tuple[AttackPoint, ...]
     poisoning: bool
-    """Whether the model was trained anew on each attacked graph."""
+    """Whether the model was retrained on each attacked graph."""
     local: bool
     """Whether each node was attacked on its own."""
 
@@ -78,7 +78,7 @@ def attack_curve(
     """Attack the edges of a graph with growing budgets, by the gradient of the model in the edge weights.
 
     The attack is :func:`adaptive_attack`. It knows the model, all features and the labels of the nodes that
-    it attacks, and comes after training (evasion); with ``retrain`` the model is trained anew on each
+    it attacks, and comes after training (evasion); with ``retrain`` the model is retrained on each
     attacked graph, which the attacker, who knows only the first model, did before (poisoning by transfer).
 
     Parameters
@@ -149,7 +149,7 @@ def retraining(
     members: int,
     task: Task | None = None,
 ) -> Retrain:
-    """For ``retrain`` of :func:`attack_curve`: trains as many members of the same configuration anew.
+    """For ``retrain`` of :func:`attack_curve`: retrains as many members of the same configuration.
 
     Parameters
     ----------

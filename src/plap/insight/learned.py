@@ -67,7 +67,7 @@ class Learned:
         }
 
     def edges(self) -> polars.DataFrame:
-        """One row per edge, the least trusted first: source, target, trust, use, predicted classes."""
+        """One row per edge, the least trusted first: its ends, trust, relative weight, predicted classes."""
         once = self.data.graph.edges_once()
         source, target = self.data.graph.edge_index[:, once].numpy()
         names = self._node_names()
@@ -78,12 +78,12 @@ class Learned:
                 "source": names[source],
                 "target": names[target],
                 "trust": trust.double().numpy(),
-                "use": self.use[once].double().numpy(),
+                "relative_weight": self.use[once].double().numpy(),
                 "source_predicted": said[source],
                 "target_predicted": said[target],
             }
         )
-        return table.sort("trust", "use", maintain_order=True)
+        return table.sort("trust", "relative_weight", maintain_order=True)
 
     def nodes(self) -> polars.DataFrame:
         """One row per node: the predictions with and without its edges, and the entropy of its weights."""
