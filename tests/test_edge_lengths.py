@@ -150,3 +150,17 @@ def test_a_model_takes_it() -> None:
 def test_bad_input_is_one_sentence(call: Callable[[], object], sentence: str) -> None:
     with pytest.raises(plap.InputError, match=sentence):
         call()
+
+
+@pytest.mark.parametrize("how", [{"unit": "auto"}, {"penalty": MCP(Quantile(0.5))}], ids=str)
+def test_measured_lengths_compile_and_go_through_vmap(how: dict[str, Any]) -> None:
+    how = {"penalty": MCP(1.0), **how}
+
+    def call(x: torch.Tensor) -> torch.Tensor:
+        return plap.propagate(x, GRAPH, mu=0.5, K=2, backend="torch", **how)
+
+    expected = call(X)
+    compiled = torch.compile(call, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(X), expected)
+    both = torch.func.vmap(call)(torch.stack([X, 2 * X]))
+    torch.testing.assert_close(both, torch.stack([expected, call(2 * X)]))

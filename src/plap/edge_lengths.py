@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -82,31 +81,36 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
     tensor(2., dtype=torch.float64)
     """
     runs = (x if x.ndim == 3 else x.unsqueeze(0)).detach()
-    result = runs.new_ones(runs.shape[0], dtype=torch.float64)
     taken = torch.arange(0, graph.num_entries, max(1, -(-graph.num_entries // _SAMPLED)), device=x.device)
     i, j = graph.receivers()[taken], graph.indices[taken].long()
     if graph.num_self_loops:
         taken, i, j = taken[i != j], i[i != j], j[i != j]
-    root = graph.degree.detach().to(x.dtype).rsqrt()
-    weight = graph.weight.detach()[taken].to(x.dtype).sqrt()
-    for k, run in enumerate(runs):
-        scale = _power_of_two(run)  # squares neither overflow nor vanish, and nothing is rounded
-        y = run / scale * root.nan_to_num(posinf=0.0)[:, None]
-        norms = weight * (y[i] - y[j]).norm(dim=1)
-        if norms.numel():
-            length = _quantile(norms, quantile)
-            length = length if length > 0 else _quantile(norms[norms > 0], quantile)
-            result[k] = length * scale
+    if taken.numel() == 0 or runs.numel() == 0:
+        result = runs.new_ones(runs.shape[0], dtype=torch.float64)
+    else:
+        root = graph.degree.detach().to(x.dtype).rsqrt().nan_to_num(posinf=0.0)
+        weight = graph.weight.detach()[taken].to(x.dtype).sqrt()
+        found = []
+        for run in runs:
+            scale = _power_of_two(run)  # squares neither overflow nor vanish, and nothing is rounded
+            y = run / scale * root[:, None]
+            norms = weight * (y[i] - y[j]).norm(dim=1)
+            found.append(_quantile(norms, quantile).double() * scale.double())
+        result = torch.stack(found)
     result = torch.where(torch.isfinite(result) & (result > 0), result, 1.0)
     return result if x.ndim == 3 else result.squeeze(0)
 
 
-def _quantile(values: Tensor, share: float) -> float:
-    """The value of this rank; 0 if there is none."""
-    return float(values.kthvalue(round(share * (values.numel() - 1)) + 1).values) if values.numel() else 0.0
+def _quantile(values: Tensor, share: float) -> Tensor:
+    """The value of this rank, of those that are positive if it would be 0; values are not negative."""
+    ascending, last = values.sort().values, values.numel() - 1
+    zeros = (values == 0).sum()
+    rank = (zeros + (share * (last - zeros)).round().long()).clamp(max=last)
+    first = ascending[round(share * last)]
+    return torch.where(first > 0, first, ascending.gather(0, rank.reshape(1)).squeeze(0))
 
 
-def _power_of_two(x: Tensor) -> float:
+def _power_of_two(x: Tensor) -> Tensor:
     """The one below the largest absolute value; 1 where there is none."""
-    largest = float(x.abs().amax()) if x.numel() else 0.0
-    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if math.isfinite(largest) and largest > 0 else 1.0
+    found = x.abs().amax().double().log2().floor().exp2()
+    return torch.where(torch.isfinite(found) & (found > 0), found, 1.0).to(x.dtype)

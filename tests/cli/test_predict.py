@@ -104,3 +104,31 @@ def test_weights_that_are_gone_are_drift(
     assert said not in summary(monkeypatch, capsys, place / "out", graph)["notes"]
     pl.read_csv(graph / "edges.csv").drop("weight").write_csv(graph / "edges.csv")
     assert said in summary(monkeypatch, capsys, place / "out", graph)["notes"]
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_numbers_are_names_where_labels_agree(
+    first: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write(place: Path, labels: list[str]) -> Path:
+        place.mkdir()
+        rows = [f"{first + k},{label},{k % 7},{k % 3}" for k, label in enumerate(labels)]
+        (place / "nodes.csv").write_text("\n".join(["id,label,one,two", *rows]))
+        edges = [f"{first + k},{first + (k + 1) % len(labels)}" for k in range(len(labels))]
+        (place / "edges.csv").write_text("\n".join(["source,target", *edges]))
+        return place
+
+    labels = ["ab"[k * k % 5 % 2] for k in range(80)]
+    graph = write(tmp_path / "graph", labels)
+    assert command.run(monkeypatch, "fit", graph, "-o", tmp_path / "out", *FIT) == 0
+    capsys.readouterr()
+    more = write(tmp_path / "more", [*labels, *"abababab"])
+    found = summary(monkeypatch, capsys, tmp_path / "out", more)
+    trained = pl.read_parquet(tmp_path / "out" / "predictions.parquet").filter(
+        pl.col("role").is_in(["train", "val"])
+    )
+    assert (found["new"], found["seen"], found["known"]) == (8, trained.height, 88 - trained.height)
+    other = write(tmp_path / "other", ["ab"[k // 9 % 2] for k in range(60)])
+    found = summary(monkeypatch, capsys, tmp_path / "out", other)
+    assert (found["new"], found["known"], "seen" in found) == (60, 60, False)
+    assert any("so they are taken for other nodes" in note for note in found["notes"])

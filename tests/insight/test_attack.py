@@ -203,3 +203,29 @@ def test_a_weighted_graph_is_refused() -> None:
         adaptive_attack(
             [plap.nn.PGNN(2, 4, 2)], torch.randn(3, 2), graph, tiny.data().y[:3], torch.tensor([0]), 1
         )
+
+
+def test_a_node_that_is_joined_to_all_others_can_be_attacked() -> None:
+    star = plap.Graph.from_edges([(0, k) for k in range(1, 12)])
+    hub = torch.arange(12) == 0
+    x, y = torch.randn(12, 3, generator=torch.Generator().manual_seed(0)), torch.arange(12) % 2
+    curve = attack_curve(plap.nn.PGNN(3, 4, 2), x, star, y, hub, 1.0, local=True, steps=3)
+    assert curve.points[0].changed <= 10
+
+
+def test_a_budget_of_no_edge_is_the_clean_score_after_retraining_too() -> None:
+    class Always(torch.nn.Module):
+        def __init__(self, kind: int) -> None:
+            super().__init__()
+            self.kind = kind
+
+        def forward(self, x: torch.Tensor, graph: plap.Graph) -> torch.Tensor:
+            return torch.eye(2)[self.kind].expand(x.shape[0], 2)
+
+    ring = plap.Graph.from_edges([(k, (k + 1) % 8) for k in range(8)])
+    y = torch.tensor([0] * 6 + [1] * 2)
+    every = torch.ones(8, dtype=torch.bool)
+    curve = attack_curve(
+        [Always(0)], torch.zeros(8, 2), ring, y, every, (0.01,), retrain=lambda graph: [Always(1)]
+    )
+    assert (curve.clean, curve.points[0].accuracy, curve.points[0].random) == (0.25, 0.25, 0.25)

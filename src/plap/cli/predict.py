@@ -29,7 +29,7 @@ from plap.data.resolve import open_graph
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel, load_model
-from plap.fitting.fitted_graph import fitted_roles
+from plap.fitting.fitted_graph import fitted_nodes
 from plap.fitting.prediction import agreement, as_fitted, drift_of, like, predict_nodes, with_roles
 from plap.reporting.number_text import counted, shown
 
@@ -65,9 +65,7 @@ def predict(
         on_bad_rows=on_bad_rows,  # type: ignore[arg-type]
     )  # fmt: skip
     data = as_fitted(file, open_graph(graph, like(file, tables), nodes=nodes, root=root))
-    same = data.graph.digest == file.graph_digest
-    named = same or not isinstance(data.node_ids, range)  # numbers of rows are no names
-    table = with_roles(predict_nodes(file, data, device=device), fitted_roles(model) if named else None)
+    table = with_roles(predict_nodes(file, data, device=device), fitted_nodes(model))
     summary = _summary(file, data, table, out, only_new=only_new)
     if only_new:
         table = table.only_new()

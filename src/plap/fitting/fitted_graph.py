@@ -46,13 +46,13 @@ def in_role(out: Path, wanted: str) -> Tensor:
     return torch.from_numpy((role == wanted).to_numpy().copy())
 
 
-def fitted_roles(out: Path | str) -> dict[str, str] | None:
-    """The role of each node in the fit by its name; None where the fit's predictions are gone."""
+def fitted_nodes(out: Path | str) -> dict[str, tuple[str, str | float | None]] | None:
+    """Role in the fit and label of each node by its name; None where the fit's predictions are gone."""
     try:
-        found = polars.read_parquet(Path(out) / "predictions.parquet", columns=["node", "role"])
+        found = polars.read_parquet(Path(out) / "predictions.parquet", columns=["node", "role", "known"])
     except (OSError, polars.exceptions.PolarsError):
         return None
-    return dict(zip(found["node"].cast(str), found["role"], strict=True))
+    return dict(zip(found["node"].cast(str), zip(found["role"], found["known"], strict=True), strict=True))
 
 
 def check_one_class(model: SavedModel, wish: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -165,16 +166,47 @@ def drift_of(model: SavedModel, data: GraphData) -> Drift:
     return Drift(columns, model.mean_neighbours, 2 * data.graph.num_edges / nodes, weights)
 
 
-def with_roles(table: Predictions, roles: Mapping[str, str] | None) -> Predictions:
-    """The predictions with the part that each node had in the fit, and a mark for those that had none."""
-    if roles is None:
+_SAME = 0.9
+"""Share of the labels that must agree for nodes with the names of a fit's nodes to be those nodes."""
+
+
+def with_roles(
+    table: Predictions, fitted: Mapping[str, tuple[str, str | float | None]] | None
+) -> Predictions:
+    """The predictions with the part that each node had in the fit, and a mark for those that had none.
+
+    Nodes are found by their names. Where their labels are others than in the fit, they are other nodes, whose
+    names, such as the numbers of rows, agree by accident.
+
+    Parameters
+    ----------
+    table : Predictions
+    fitted : mapping, optional
+        What :func:`plap.fitting.fitted_graph.fitted_nodes` found; None: nothing is known of the fit.
+    """
+    if fitted is None:
         return table
+    frame = table.frame()
     names = [str(node) for node in table.node_ids]
+    agree = [
+        _same(label, fitted[name][1])
+        for name, label in zip(names, frame["known"], strict=True)
+        if name in fitted and label is not None and fitted[name][1] is not None
+    ]
+    if sum(agree) < _SAME * len(agree):
+        said = "Nodes have names of the fit's nodes but other labels, so they are taken for other nodes."
+        return replace(table, new=np.ones(len(names), dtype=np.bool_), notes=(*table.notes, said))
     return replace(
         table,
-        roles=[roles.get(name, "unlabelled") for name in names],
-        new=np.array([name not in roles for name in names], dtype=np.bool_),
+        roles=[fitted[name][0] if name in fitted else "unlabelled" for name in names],
+        new=np.array([name not in fitted for name in names], dtype=np.bool_),
     )
+
+
+def _same(mine: str | float, theirs: str | float | None) -> bool:
+    if isinstance(mine, float) and isinstance(theirs, float):
+        return math.isclose(mine, theirs, rel_tol=1e-5)
+    return mine == theirs
 
 
 def agreement(table: Predictions, data: GraphData, *, only_new: bool = False) -> dict[str, Any]:
@@ -191,7 +223,7 @@ def agreement(table: Predictions, data: GraphData, *, only_new: bool = False) ->
     asked = torch.from_numpy(table.new) if only_new and table.new is not None else torch.tensor(True)
     known = task.known(torch.from_numpy(table.known))
     foreign = int((data.known & ~known & asked).sum())
-    seen = torch.tensor([role in ("train", "val") for role in table.roles])
+    seen = torch.tensor([role in ("train", "val") for role in table.roles], dtype=torch.bool)
     scored, left = known & ~seen & asked, known & seen & asked
     others: dict[str, Any] = {"foreign": foreign} if foreign else {}
     if not bool(scored.any()):

@@ -124,17 +124,17 @@ def attack_curve(
     for budget in budgets:
         share = check_number("budget", budget, above=0, most=None if local else 1)
         if local:
+            degrees = torch.diff(graph.indptr)[targets].tolist()
+            counts = [min(_count(share, degree), graph.num_nodes - 2) for degree in degrees]
             found = [
-                judge.attacked(
-                    members, graph, target.reshape(1), _count(share, degree), None, steps, seed, local
-                )
-                for target, degree in zip(targets, torch.diff(graph.indptr)[targets].tolist(), strict=True)
+                judge.attacked(members, graph, target.reshape(1), count, clean, None, steps, seed, local)
+                for target, count in zip(targets, counts, strict=True)
             ]
             changed, right, random = np.array(found, dtype=float).mean(0)
         else:
             count = _count(share, graph.num_edges)
             changed, right, random = judge.attacked(
-                members, graph, targets, count, retrain, steps, seed, local
+                members, graph, targets, count, clean, retrain, steps, seed, local
             )
         mean = float(changed) if local else round(changed)
         points.append(AttackPoint(share, mean, float(right), float(random)))
@@ -323,12 +323,12 @@ class _Judge:
         return float((decided == self.y[targets]).double().mean())
 
     def attacked(
-        self, members: Sequence[torch.nn.Module], graph: Graph, targets: Tensor, count: int,
+        self, members: Sequence[torch.nn.Module], graph: Graph, targets: Tensor, count: int, clean: float,
         retrain: Retrain | None, steps: int, seed: int, local: bool,
     ) -> tuple[float, float, float]:  # fmt: skip
         """Edges changed, accuracy after the attack, accuracy after as many random edges."""
-        if count == 0:
-            clean = self.accuracy(members, graph, targets)
+        if count <= 0:
+            clean = self.accuracy(members, graph, targets) if local else clean
             return 0.0, clean, clean
         at = int(targets) if local else None
         x, y = self.x, self.y

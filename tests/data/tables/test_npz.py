@@ -96,6 +96,8 @@ def test_marks_of_unknown_labels(tmp_path: Path) -> None:
     signs = load_npz(save(tmp_path / "g.npz", edges=PAIRS, y=[-1, 1, -1, 1]))
     assert (signs.y.tolist(), signs.class_names) == ([0, 1, 0, 1], ("-1", "1"))
     assert "-1 and 1 in 'y' are two classes" in signs.notes[0]
+    gaps = load_npz(save(tmp_path / "n.npz", edges=PAIRS, y=[1.0, -1.0, np.nan, 1.0, -1.0]))
+    assert (gaps.y.tolist(), gaps.class_names) == ([1, 0, -1, 1, 0], ("-1", "1"))
     marked = load_npz(save(tmp_path / "h.npz", edges=PAIRS, y=[*"aa?bb"]), TableOptions(unknown="?"))
     assert marked.y.tolist() == [0, 0, -1, 1, 1]
     numbers = save(tmp_path / "i.npz", edges=PAIRS, y=[-1, 2, 9, 9, -1, 2])

@@ -214,11 +214,12 @@ def _read_labels(
         array = whole.astype(np.int64)
     text = array.astype(np.str_)
     if options.unknown is not None:
-        text = np.where(missing | (text == options.unknown.strip()), "", text)
-    elif array.dtype.kind == "i" and is_signs(array):
+        text = np.where(text == options.unknown.strip(), "", text)
+    elif array.dtype.kind == "i" and is_signs(array[~missing]):
         notes.append(f"{file.path.name}: -1 and 1 in {name!r} are two classes, so -1 is not unknown here.")
     elif array.dtype.kind == "i":
         text = np.where(array < 0, "", text)
+    text = np.where(missing, "", text)
 
     def fail(row: int, problem: str) -> None:
         if options.keep_labels:

@@ -147,15 +147,15 @@ class TextTable:
 
     def _tell_short_rows(self, width: int) -> None:
         """Note rows with fewer cells than columns, as the last one of a file that was cut off has."""
-        data, mark = self._bytes, self._separator.encode()
-        lines = data.count(b"\n") + (not data.endswith(b"\n"))
+        data = self._bytes if self._in_memory else self.path.read_bytes()  # not kept
+        mark, lines = self._separator.encode(), data.count(b"\n") + (not data.endswith(b"\n"))
         if b'"' not in data and data.count(mark) == (width - 1) * lines:
             return
         text = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="")
         reader, line, short = csv.reader(text, delimiter=self._separator), 1, list[tuple[int, int]]()
         with contextlib.suppress(csv.Error):
             for record in reader:
-                if 0 < len(record) < width:
+                if 0 < len(record) < width and any(cell.strip() for cell in record):
                     short.append((line, len(record)))
                 line = reader.line_num + 1
         if short:

@@ -127,9 +127,7 @@ class Predictions:
     def only_new(self) -> Predictions:
         """The rows of nodes that the model was not fitted on."""
         if self.new is None:
-            raise InputError(
-                "which nodes are new is not known: nodes have no names, or the fit's own predictions are gone"
-            )
+            raise InputError("which nodes are new is not known, because the fit's own predictions are gone")
         rows = np.flatnonzero(self.new).tolist()
         return replace(
             self,
