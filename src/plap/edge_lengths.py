@@ -71,7 +71,7 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
     Returns
     -------
     Tensor of no dimension, or of shape [R], float64
-        Where it would be 0, the same quantile of the edges that have a length; 1 if none has.
+        Where it would be 0, the mean of the edges that have a length; 1 if none has.
 
     Examples
     --------
@@ -102,12 +102,10 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
 
 
 def _quantile(values: Tensor, share: float) -> Tensor:
-    """The value of this rank, of those that are positive if it would be 0; values are not negative."""
-    ascending, last = values.sort().values, values.numel() - 1
-    zeros = (values == 0).sum()
-    rank = (zeros + (share * (last - zeros)).round().long()).clamp(max=last)
-    first = ascending[round(share * last)]
-    return torch.where(first > 0, first, ascending.gather(0, rank.reshape(1)).squeeze(0))
+    """The value of this rank; where that is 0, the mean of the positive ones. No value is negative."""
+    found = values.kthvalue(round(share * (values.numel() - 1)) + 1).values
+    mean = values.sum() / (values > 0).sum().clamp(min=1)
+    return torch.where(found > 0, found, mean)
 
 
 def _power_of_two(x: Tensor) -> Tensor:
