@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from torch import Tensor
 import plap
 import problems
 from allocations import Allocations
-from plap.kernels import registry
+from penalty_samples import ON_CPU, OTHERS, PENALTIES, numbers, values_and_slopes
 from plap.kernels.backend import Backend
 from plap.kernels.dense import DENSE, step, weight_matrix
 from plap.penalties import (
@@ -30,26 +28,14 @@ from plap.penalties import (
     Power,
     Welsch,
 )
-from plap.penalty_checks import check_weights
 from problems import DEGENERATE, GENERIC, PROBLEMS, Problem
 
 A = 3.7
-PENALTIES: tuple[Penalty, ...] = (
-    Power(1.0), Power(1.5), Power(2.0), Power(2.5), MCP(0.7), SCAD(0.3), Huber(0.5), Welsch(0.8), Geman(0.7),
-    Cauchy(0.6),
-)  # fmt: skip
-OTHERS = tuple(penalty for penalty in PENALTIES if not isinstance(penalty, Power))
-
 every_penalty = pytest.mark.parametrize("penalty", PENALTIES, ids=repr)
 every_other = pytest.mark.parametrize("penalty", OTHERS, ids=repr)
-ON_CPU = [b for b in registry.BACKENDS if "cpu" in (b.capabilities.devices or {"cpu"})]
 every_backend = pytest.mark.parametrize(
     "backend", [b for b in ON_CPU if b is not DENSE], ids=lambda b: b.name
 )
-
-
-def numbers(*values: float) -> Tensor:
-    return torch.tensor(values, dtype=torch.float64)
 
 
 def rho_of(penalty: Penalty, y: float) -> float:
@@ -118,24 +104,6 @@ def test_derivatives_of_psi(penalty: Penalty) -> None:
     torch.testing.assert_close(penalty.dpsi_dparameter(nu), Penalty.dpsi_dparameter(penalty, nu))
     for function in (penalty.psi, penalty.dpsi_dlog_nu, penalty.dpsi_dparameter):
         assert function(nu.float()).dtype == torch.float32
-
-
-def tracked(problem: Problem, penalty: Penalty, runs: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Leaves x, weight, parameter and mu of ``runs`` runs, each with numbers of its own."""
-    x = torch.stack([problem.x * (1 + run) for run in range(runs)]).requires_grad_()
-    parameter = float(penalty.parameter) * torch.linspace(1.0, 1.3, runs, dtype=torch.float64)
-    mu = torch.linspace(0.1, 1.0, runs, dtype=torch.float64)
-    weight = problem.graph.weight.clone()
-    return x, weight.requires_grad_(), parameter.requires_grad_(), mu.requires_grad_()
-
-
-def values_and_slopes(backend: Backend, problem: Problem, penalty: Penalty, **options: Any) -> list[Tensor]:
-    x, weight, parameter, mu = inputs = tracked(problem, penalty, 3)
-    graph = problems.per_entry_weight(problem.graph, weight)
-    result = backend.propagate(x, graph, penalty.at(parameter), mu, 3, **options)
-    cotangent = problems.features(result.numel(), 1, seed=5).reshape(result.shape)
-    slopes = torch.autograd.grad(result, inputs, cotangent, allow_unused=True, materialize_grads=True)
-    return [result.detach(), *slopes]
 
 
 @every_backend
@@ -339,315 +307,6 @@ def test_aggregation_weights_of_a_penalty_vanish_beyond_gamma() -> None:
     weights = plap.aggregation_weights(x, graph, mu=0.1, penalty=MCP(2.0))
     assert weights[:2].min() > 0.4
     assert weights[2:].equal(torch.zeros(2))
-
-
-class Tukey(Penalty):
-    """Tukey's biweight, as a user writes it."""
-
-    gamma: float | Tensor
-
-    def rho(self, y: Tensor) -> Tensor:
-        return self.gamma**2 / 6 * (1 - torch.clamp(1 - (y / self.gamma) ** 2, min=0) ** 3)
-
-    def psi(self, nu: Tensor) -> Tensor:
-        return torch.clamp(1 - nu / self.gamma**2, min=0) ** 2
-
-    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
-        return -2 * nu / self.gamma**2 * torch.clamp(1 - nu / self.gamma**2, min=0)
-
-    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
-        return 4 * nu / self.gamma**3 * torch.clamp(1 - nu / self.gamma**2, min=0)
-
-
-class Lazy(Tukey):
-    """Leaves the derivatives to autograd."""
-
-    dpsi_dlog_nu = Penalty.dpsi_dlog_nu
-    dpsi_dparameter = Penalty.dpsi_dparameter
-
-
-class Strange(Tukey):
-    """Uses what has no translation."""
-
-    rho = Penalty.rho
-
-    def psi(self, nu: Tensor) -> Tensor:
-        result: Tensor = torch.special.erfc(nu / self.gamma)
-        return result
-
-
-class Branching(Tukey):
-    rho = Penalty.rho
-
-    def psi(self, nu: Tensor) -> Tensor:
-        return torch.ones_like(nu) if nu.sum() > 0 else nu
-
-
-@pytest.mark.parametrize("penalty", [Tukey(1.5), Lazy(1.5)], ids=repr)
-def test_a_penalty_of_ones_own(penalty: Penalty) -> None:
-    problem = GENERIC["random"]()
-    expected = values_and_slopes(DENSE, problem, penalty)
-    for backend in ON_CPU:
-        if backend.refuses(penalty) is None:
-            for got, wanted in zip(values_and_slopes(backend, problem, penalty), expected, strict=True):
-                torch.testing.assert_close(got, wanted, rtol=1e-11, atol=1e-11)
-
-
-def test_what_cannot_be_compiled_goes_to_the_torch_backend() -> None:
-    problem = GENERIC["random"]()
-    for penalty, why in (
-        (Lazy(1.5), "it does not define dpsi_dlog_nu"),
-        (Strange(1.5), "psi uses special_erfc"),
-        (Branching(1.5), "psi branches on its argument"),
-    ):
-        sentence = re.escape(f"backend 'fused' cannot compile penalty {type(penalty).__name__}: {why}")
-        with pytest.raises(plap.InputError, match=sentence):
-            plap.propagate(problem.x, problem.graph, mu=0.1, penalty=penalty, backend="fused")
-        plap.propagate(problem.x, problem.graph, mu=0.1, penalty=penalty)
-    assert all(registry.named("fused").refuses(penalty) is None for penalty in (*OTHERS, Tukey(1.0)))
-
-
-class Negative(Tukey):
-    def psi(self, nu: Tensor) -> Tensor:
-        return 1 - nu
-
-
-class Infinite(Tukey):
-    def psi(self, nu: Tensor) -> Tensor:
-        return 1 / nu
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: {"penalty": MCP(0.0)}, "gamma must be a positive finite number, not 0"),
-        (lambda: {"penalty": Huber(-1.0)}, "gamma must be a positive finite number, not -1"),
-        (lambda: {"penalty": Cauchy(math.nan)}, "gamma must be a positive finite number, not nan"),
-        (lambda: {"penalty": Welsch("2")}, "gamma must be a positive number, a Quantile or 'auto', not '2'"),
-        (lambda: {"penalty": Geman(True)}, "gamma must be a positive finite number"),
-        (lambda: {"penalty": MCP(torch.tensor(-1.0))}, "gamma must be a positive finite number, not -1"),
-        (lambda: {"penalty": MCP(torch.ones(2))}, r"gamma must be a number or have shape \[1\]"),
-        (lambda: {"penalty": Power(0.9)}, "p must be a finite number of at least 1, not 0.9"),
-        (lambda: {"penalty": SCAD(1.0, a=1.0)}, "a must be a finite number above 1"),
-        (lambda: {"penalty": SCAD(1.0, a=None)}, "a must be a finite number above 1, not None"),  # type: ignore[arg-type]
-        (lambda: {"penalty": SCAD(1.0, a="3")}, "a must be a finite number above 1, not '3'"),  # type: ignore[arg-type]
-        (lambda: {"penalty": "mcp"}, "penalty must be a plap.penalties.Penalty"),
-        (lambda: {"penalty": MCP(1.0), "p": 1.5}, "p and penalty cannot both be given"),
-        (lambda: {}, "p or penalty must be given"),
-        (lambda: {"penalty": MCP(1.0), "mu": None}, "mu must be a positive finite number, not None"),
-        (lambda: {"penalty": Negative(1.0)}, r"penalty Negative .* not negative, but psi\(.*\) = -"),
-        (lambda: {"penalty": Infinite(1.0)}, r"penalty Infinite .* finite .*, but psi\(0\) = inf"),
-        (lambda: {"penalty": MCP(1.0), "variant": "published"}, "variant 'published' is defined for powers"),
-    ],
-)
-def test_refuses_by_name(make: Callable[[], dict[str, Any]], sentence: str) -> None:
-    problem = problems.fixture()
-    with pytest.raises(plap.InputError, match=sentence):
-        plap.propagate(problem.x, problem.graph, **({"mu": 0.1} | make()))
-
-
-class Truncated(Penalty):
-    """ρ = min(y, γ)²/2: ψ is constant in pieces."""
-
-    gamma: float | Tensor
-
-    def rho(self, y: Tensor) -> Tensor:
-        return torch.where(y < self.gamma, y, self.gamma) ** 2 / 2
-
-    def psi(self, nu: Tensor) -> Tensor:
-        return torch.where(nu < self.gamma**2, 1.0, 0.0).to(nu.dtype)
-
-
-class Boolean(Truncated):
-    def psi(self, nu: Tensor) -> Tensor:
-        return nu < self.gamma**2
-
-
-class Plain(Penalty):
-    """p = 2, with a tensor that depends on nothing."""
-
-    def psi(self, nu: Tensor) -> Tensor:
-        return torch.ones_like(nu)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("penalty", [Truncated(1.0), Boolean(1.0), Plain(1.0)], ids=repr)
-def test_psi_that_is_constant_in_pieces_has_slope_0(penalty: Penalty, dtype: torch.dtype) -> None:
-    problem = GENERIC["random"]()
-    assert penalty.dpsi_dlog_nu(torch.ones(3)).equal(torch.zeros(3))
-    assert penalty.dpsi_dparameter(torch.ones(3)).equal(torch.zeros(3))
-    expected = plap.propagate(problem.x, problem.graph, penalty=penalty, mu=0.1, backend="dense").to(dtype)
-    x = problem.x.to(dtype)
-    with torch.no_grad():
-        torch.testing.assert_close(plap.propagate(x, problem.graph, penalty=penalty, mu=0.1), expected)
-    slopes = []
-    for options in ({}, {"detach_weights": True}, {"backend": "dense"}):
-        leaf, gamma = x.clone().requires_grad_(), torch.tensor(1.0, dtype=dtype, requires_grad=True)
-        result = plap.propagate(leaf, problem.graph, penalty=penalty.at(gamma), mu=0.1, **options)
-        torch.testing.assert_close(result, expected)
-        slopes.append(torch.autograd.grad(result.square().sum(), leaf)[0])
-    for slope in slopes[1:]:
-        torch.testing.assert_close(slope, slopes[0], rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("penalty", [Truncated(2.0), Boolean(2.0)], ids=repr)
-def test_solve_has_gradients_where_psi_is_constant_in_pieces(penalty: Penalty) -> None:
-    problem = problems.fixture()
-    x = problem.x.clone().requires_grad_()
-    y, info = plap.solve(x, problem.graph, penalty=penalty, mu=0.5)
-    y.sum().backward()
-    assert info.converged
-    assert x.grad is not None
-    assert x.grad.isfinite().all()
-
-
-def test_the_forward_pass_needs_no_slopes(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: object, **options: object) -> Tensor:
-        raise AssertionError
-
-    monkeypatch.setattr(Penalty, "_slope", refuse)
-    problem = problems.fixture()
-    plap.propagate(problem.x, problem.graph, penalty=Lazy(1.5), mu=0.1)
-    plap.aggregation_weights(problem.x, problem.graph, penalty=Lazy(1.5), mu=0.1)
-    x = problem.x.clone().requires_grad_()
-    plap.propagate(x, problem.graph, penalty=Lazy(1.5), mu=0.1, detach_weights=True).sum().backward()
-
-
-class Softmax(Plain):
-    def psi(self, nu: Tensor) -> Tensor:
-        return torch.softmax(-nu, -1)
-
-
-class Shares(Plain):
-    def psi(self, nu: Tensor) -> Tensor:
-        return 1 / (1 + nu / nu.sum())
-
-
-class Summed(Plain):
-    def psi(self, nu: Tensor) -> Tensor:
-        return nu.sum()
-
-
-class Number(Plain):
-    def psi(self, nu: Tensor) -> Tensor:
-        return 1.0  # type: ignore[return-value]
-
-
-class Short(Plain):
-    def psi(self, nu: Tensor) -> Tensor:
-        return torch.ones(3)
-
-
-class SlopeForPsi(Cauchy):
-    """The classic slip: ρ' in the place of ψ."""
-
-    def psi(self, nu: Tensor) -> Tensor:
-        return nu.sqrt() / (1 + nu / self.gamma**2)
-
-
-class Doubled(Cauchy):
-    def rho(self, y: Tensor) -> Tensor:
-        return 2 * super().rho(y)
-
-
-class NumberForRho(Plain):
-    def rho(self, y: Tensor) -> Tensor:
-        return 1.0  # type: ignore[return-value]
-
-
-class Negated(Plain):
-    c = -1.0
-
-
-class Worded(Plain):
-    c = "1"  # type: ignore[assignment]
-
-
-class Unnamed(Plain):
-    def __init__(self, gamma: float, b: float) -> None:
-        super().__init__(gamma)
-        self.b = b
-
-
-class Unmade(Plain):
-    def __init__(self, gamma: float) -> None:
-        self.width = gamma
-
-
-class Fixed(Plain):
-    def __init__(self) -> None:
-        super().__init__(1.0)
-
-
-class Forgotten(Plain):
-    constant_names = ("b",)
-
-    def __init__(self, gamma: float, b: float) -> None:
-        super().__init__(gamma)
-
-
-class Growing(Plain):
-    def __init__(self, gamma: float) -> None:
-        super().__init__(2 * gamma)
-
-
-@pytest.mark.parametrize(
-    ("penalty", "sentence"),
-    [
-        (Softmax(1.0), r"psi of penalty Softmax must treat every entry of nu alone"),
-        (Shares(1.0), r"psi of penalty Shares must treat every entry of nu alone"),
-        (Summed(1.0), r"psi of penalty Summed must return a tensor of the shape of nu, .* not \[\]"),
-        (Number(1.0), "psi of penalty Number must return a tensor of the shape of nu, not float"),
-        (Short(1.0), r"psi of penalty Short must return a tensor of the shape of nu, .* not \[3\]"),
-        (
-            SlopeForPsi(1.0),
-            r"rho and psi of penalty SlopeForPsi must satisfy rho'\(y\) = c y psi\(y\^2\), but",
-        ),
-        (Doubled(3.0), "rho and psi of penalty Doubled must satisfy"),
-        (NumberForRho(1.0), "rho of penalty NumberForRho must return a tensor of the shape of y, not float"),
-        (Negated(1.0), "c of penalty Negated must be a positive finite number, not -1"),
-        (Worded(1.0), "c of penalty Worded must be a positive finite number, not '1'"),
-        (Unnamed(1.0, 2.0), r"penalty Unnamed cannot be made as Unnamed\(gamma\): .* in constant_names"),
-        (Unmade(1.0), r"penalty Unmade has no gamma: its __init__ must call super\(\).__init__"),
-        (Fixed(), r"penalty Fixed cannot be made as Fixed\(gamma\): its __init__ must take gamma first"),
-        (Forgotten(1.0, 2.0), "penalty Forgotten has no b, which is one of its constant_names"),
-        (Growing(1.0), r"penalty Growing must pass gamma to super\(\).__init__ as it is"),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Penalty) else "",
-)
-def test_refuses_a_penalty_of_ones_own_that_is_none(penalty: Penalty, sentence: str) -> None:
-    problem = problems.fixture()
-    for call in (plap.propagate, plap.solve):
-        with pytest.raises(plap.InputError, match=sentence):
-            call(problem.x, problem.graph, penalty=penalty, mu=0.1)
-
-
-@pytest.mark.parametrize("gamma", [1e-6, 0.3, 1.0, 7.0, 1e6])
-@pytest.mark.parametrize("kind", [*BUILT_IN, Tukey, Lazy, Truncated, Boolean], ids=lambda kind: kind.__name__)
-def test_what_is_a_penalty_passes_the_check(
-    kind: type[Penalty], gamma: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("plap.penalty_checks.BUILT_IN", ())
-    monkeypatch.setattr("plap.penalty_checks.Power", ())
-    monkeypatch.setattr("plap.penalty_checks._SOUND", {})
-    if kind is Power:
-        check_weights(Power(min(max(gamma, 1.0), 4.0)), torch.zeros(1))
-    else:
-        check_weights(kind(gamma), torch.zeros(1))
-        check_weights(kind(numbers(gamma, 1.5)), torch.zeros(1))
-
-
-@pytest.mark.parametrize(
-    ("x", "graph", "sentence"),
-    [
-        (torch.ones(5, 2), problems.path(4), r"x must have shape .* N = 4, one row per node, not \[5, 2\]"),
-        (torch.ones(4, 2).numpy(), problems.path(4), "x must be a dense tensor of .* not ndarray"),
-        (torch.ones(4, 2), problems.path(4).edge_index, "graph must be a plap.Graph, not Tensor"),
-    ],
-)
-def test_a_quantile_is_measured_at_features_of_the_graph(x: Any, graph: Any, sentence: str) -> None:
-    with pytest.raises(plap.InputError, match=sentence):
-        MCP("auto").measured(x, graph)
 
 
 def test_no_array_of_edges_times_channels() -> None:
