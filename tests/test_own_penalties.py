@@ -317,8 +317,6 @@ def test_refuses_a_penalty_of_ones_own_that_is_none(penalty: Penalty, sentence: 
 def test_what_is_a_penalty_passes_the_check(
     kind: type[Penalty], gamma: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("plap.penalty_checks.BUILT_IN", ())
-    monkeypatch.setattr("plap.penalty_checks.Power", ())
     monkeypatch.setattr("plap.penalty_checks._SOUND", {})
     if kind is Power:
         check_weights(Power(min(max(gamma, 1.0), 4.0)), torch.zeros(1))

@@ -486,6 +486,11 @@ class Cauchy(Penalty):
 BUILT_IN: tuple[type[Penalty], ...] = (Power, MCP, SCAD, Huber, Welsch, Geman, Cauchy)
 
 
+def is_built_in(penalty: Penalty) -> bool:
+    """Whether a penalty is one of this file, or a power, so that its formulas need no check."""
+    return type(penalty) in BUILT_IN or isinstance(penalty, Power)
+
+
 def checked(name: str, value: Any, least: float | None) -> Parameter:
     """A number that is at least ``least``, or positive where that is None; a tensor is checked when used."""
     return value if isinstance(value, Tensor) else check_in_range(name, value, least)

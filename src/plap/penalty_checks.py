@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from plap.errors import InputError
-from plap.penalties import BUILT_IN, Penalty, Power
+from plap.penalties import Penalty
 
 _Form = tuple[tuple[tuple[str, float], ...], frozenset[str]]
 """The constants of a penalty, and the first digits of its parameters."""
@@ -32,8 +32,6 @@ def check_weights(penalty: Penalty, like: Tensor) -> None:
 
     ψ must be elementwise, finite and not negative, c positive, and ρ'(y) = c y ψ(y²) where ρ is defined.
     """
-    if type(penalty) in BUILT_IN or isinstance(penalty, Power):
-        return
     name = type(penalty).__name__
     with torch.no_grad():
         value = torch.as_tensor(penalty.parameter, dtype=torch.float64, device=like.device)

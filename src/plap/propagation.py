@@ -18,7 +18,7 @@ from plap.kernels.backend import Backend, Variant
 from plap.kernels.budget import Shape
 from plap.kernels.torch.backend import aggregation_weights as torch_aggregation_weights
 from plap.memory import MemoryBudget, parse_budget
-from plap.penalties import Penalty, Power, check_in_range, from_arguments
+from plap.penalties import Penalty, Power, check_in_range, from_arguments, is_built_in
 from plap.penalty_checks import check_weights
 
 
@@ -224,7 +224,7 @@ def _check(
     runs = x.shape[0] if x.ndim == 3 else 1
     penalty, mu = in_absolute_units(penalty, mu, unit, x, graph)
     parameter = _per_run(penalty.parameter_name, penalty.parameter, runs, x, penalty.least)
-    if not torch.compiler.is_compiling() and not in_transform(parameter):
+    if not (is_built_in(penalty) or torch.compiler.is_compiling() or in_transform(parameter)):
         check_weights(penalty, x)
     return _Settings(penalty.at(parameter), _per_run("mu", mu, runs, x, least=None), int(K))
 

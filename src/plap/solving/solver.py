@@ -15,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from plap.checks import check_choice, check_finite, check_integer, check_number
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
-from plap.penalties import Penalty, Power, check_parameter, from_arguments
+from plap.penalties import Penalty, Power, check_parameter, from_arguments, is_built_in
 from plap.penalty_checks import check_weights
 from plap.solving.methods import (
     LBFGS,
@@ -151,7 +151,8 @@ def solve(
     name = "lbfgs" if method == "auto" else method
     value, strength = check_parameter(weighing), check_number("mu", mu, above=0)
     tol = check_number("tol", tol, above=0)
-    check_weights(weighing, x)
+    if not is_built_in(weighing):
+        check_weights(weighing, x)
     eps = None if eps is None else check_number("eps", eps, above=0)
     if x.numel() == 0:
         return x.clone(), SolveInfo(0, 0.0, 0.0, (0.0,), True, 0, name, weighing.convex)
