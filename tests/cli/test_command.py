@@ -133,11 +133,9 @@ def test_one_of_anything_is_singular(
 def test_predictions_for_one_node(
     monkeypatch: pytest.MonkeyPatch, numbers: dict[str, float], sentence: str
 ) -> None:
-    drift = SimpleNamespace(to_json=dict)
     monkeypatch.setattr(predict, "agreement", lambda *_, only_new: numbers)
-    monkeypatch.setattr(predict, "drift_of", lambda *_: drift)
     graph = SimpleNamespace(num_nodes=1, digest="one")
     file: Any = SimpleNamespace(graph_digest="other")
     data: Any = SimpleNamespace(graph=graph)
-    table: Any = SimpleNamespace(task=SimpleNamespace(metric=METRICS["r2"]), new=None, notes=())
+    table: Any = SimpleNamespace(task=SimpleNamespace(metric=METRICS["r2"]), new=None, notes=(), drift={})
     assert predict._summary(file, data, table)["sentence"] == sentence

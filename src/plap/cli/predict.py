@@ -30,7 +30,7 @@ from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import Predictions, SavedModel, load_model
 from plap.fitting.fitted_graph import fitted_nodes
-from plap.fitting.prediction import agreement, as_fitted, drift_of, like, predict_nodes, with_roles
+from plap.fitting.prediction import agreement, as_fitted, like, predict_nodes, with_roles
 from plap.reporting.number_text import counted, shown
 
 
@@ -123,7 +123,7 @@ def _summary(
         **numbers,
         "sentence": sentence,
         "notes": notes,
-        "drift": drift_of(file, data).to_json(),
+        "drift": table.drift,
     }
 
 

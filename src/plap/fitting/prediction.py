@@ -44,14 +44,15 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
     probabilities = member_probabilities(
         member_configs(model), model.states, data.graph, data.x, model.task, device=device
     )
-    known = model.task.recoded(data.y, data.task)
+    known, moved = model.task.recoded(data.y, data.task), drift_of(model, data)
     return Predictions(
         data.node_ids,
         model.task,
         probabilities.numpy(),
         ["unlabelled"] * data.graph.num_nodes,
         None if known is None else known.numpy(),
-        notes=(*data.notes, *drift_of(model, data).sentences),
+        notes=(*data.notes, *moved.sentences),
+        drift=moved.to_json(),
     )
 
 

@@ -18,8 +18,7 @@ from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, unran
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.graph import Graph
-from plap.graph.graph import check_graph
-from plap.insight.members import as_members, evaluating, members_of
+from plap.insight.members import as_members, check_features, evaluating, members_of
 from plap.nn.linear import Features
 from plap.sparse import tensor_from_scipy
 from plap.split_masks import SplitLike
@@ -242,11 +241,8 @@ def adaptive_attack(
 
 def _checked_labels(x: Features, graph: Graph, y: Tensor) -> Tensor:
     """The labels if all three have the same nodes."""
-    nodes = check_graph(graph).num_nodes
-    if not isinstance(x, Tensor) and not scipy.sparse.issparse(x):
-        raise InputError(f"x must be a tensor or a SciPy sparse matrix, not {type(x).__name__}")
-    if x.shape[0] != nodes:
-        raise InputError(f"x has {x.shape[0]} rows but graph has {nodes} nodes")
+    check_features(x, graph)
+    nodes = graph.num_nodes
     if not isinstance(y, Tensor) or y.dtype != torch.int64 or y.shape != (nodes,):
         raise InputError(f"y must be an int64 tensor with the class of each of the {nodes} nodes")
     return y

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -52,6 +52,8 @@ class Predictions:
     notes: tuple[str, ...] = ()
     """What was noticed about a graph that the model was not fitted on: odd cells, columns and edges that
     drifted."""
+    drift: Mapping[str, Any] = field(default_factory=dict)
+    """How far columns and edges of such a graph are from those of the fit, in numbers."""
 
     def __post_init__(self) -> None:
         shape = (len(self.node_ids), self.task.num_outputs)
