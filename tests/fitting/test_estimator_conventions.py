@@ -153,6 +153,8 @@ def test_the_tools_of_scikit_learn_share_out_nodes() -> None:
     assert cross_val_score(regressor, known, data.y.numpy()[known], cv=2).shape == (2,)
     with pytest.raises(plap.InputError, match="between 0 and 99"):
         regressor.fit([0, 100], [1.0, 2.0])
+    with pytest.raises(plap.InputError, match=r"two labels for node 3: 'a' and 'b'"):
+        bound.fit([3, 4, 3], ["a", "b", "b"])
     with pytest.raises(NotFittedError):
         regressor.predict([0])
 

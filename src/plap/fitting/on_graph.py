@@ -60,6 +60,10 @@ class OnGraph(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"y has {len(known)} labels for {nodes.size} nodes")
         labels = np.full(self.graph.num_nodes, None, dtype=object)
         labels[nodes] = known
+        for node, label in zip(nodes.tolist(), known, strict=True):
+            kept = labels[node]
+            if label != kept and (label == label or kept == kept):  # NaN is not equal to itself
+                raise InputError(f"y has two labels for node {node}: {label!r} and {kept!r}")
         self.estimator_ = clone(self.estimator).fit(self.graph, self.X, labels)
         return self
 

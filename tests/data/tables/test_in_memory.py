@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,35 @@ def test_pandas_with_an_index_types_and_mixed_cells() -> None:
     assert kinds["when"] == "date"
     assert kinds["count"] == "number"
     assert torch.isfinite(data.x.to_dense()).all()
+
+
+def test_pandas_types_that_polars_does_not_have() -> None:
+    """What ``pd.cut`` and ``dt.to_period`` make of a column is a feature, and what is none is named."""
+    numbers = np.array([1.5, 2.5, 0.5, 4.0, 5.0, 3.0])
+    frame = pd.DataFrame(
+        NODES
+        | {
+            "range": pd.cut(numbers, [0.0, 2.0, 4.0, 6.0]),
+            "month": pd.PeriodIndex([f"2024-0{k}" for k in (1, 3, 2, 5, 4, 6)], freq="M"),
+            "exact": numbers.astype(np.longdouble),
+            "key": [uuid.UUID(int=k) for k in range(6)],
+            "phase": numbers + 1j,
+        }
+    )
+    data = plap.read_tables(frame, EDGES, **ROLES)
+    assert data.columns is not None
+    kinds = {column.name: str(column.kind) for column in data.columns.plan or ()}
+    assert kinds["range"] == "vector"  # its two ends
+    assert (kinds["month"], kinds["exact"], kinds["key"]) == ("date", "number", "identifier")
+    assert kinds["phase"] == "unsupported"
+    assert [note for note in data.notes if "'phase'" in note] == [
+        "nodes: the column 'phase' holds Object values, which cannot become features, and is left out."
+    ]
+
+
+def test_a_table_in_memory_is_refused_where_a_path_is_wanted() -> None:
+    with pytest.raises(InputError, match="must be a path here, not DataFrame; plap.read_tables takes tables"):
+        plap.data.load_tables(pd.DataFrame(EDGES))
 
 
 def test_networkx_with_attributes() -> None:

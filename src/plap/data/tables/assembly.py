@@ -190,6 +190,11 @@ class NodeColumns:
             f"category; --categorical {name} reads it so."
             for name in looks
         ]
+        said += [
+            f"{self.table.path.name}: the column {column.name!r} {column.why}, and is left out."
+            for column in plan
+            if column.kind is Kind.UNSUPPORTED
+        ]
         columns = replace(self, plan=plan, transform=transform, notes=tuple(said))
         return columns, matrix
 

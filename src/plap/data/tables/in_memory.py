@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -222,12 +223,25 @@ def _from_pandas(source: Any) -> pl.DataFrame:
         values = source.iloc[:, place]
         missing = values.isna().to_numpy()
         if values.dtype.kind in "biufM" and isinstance(values.dtype, np.dtype):
-            series = pl.Series(str(name), values.to_numpy())
+            array = values.to_numpy()
+            series = pl.Series(str(name), array.astype(np.float64) if array.dtype.itemsize > 8 else array)
         else:
-            cells = [None if gone else cell for cell, gone in zip(values.tolist(), missing, strict=True)]
+            cells = [
+                None if gone else _plain(cell) for cell, gone in zip(values.tolist(), missing, strict=True)
+            ]
             series = pl.Series(str(name), cells, strict=False)
         columns[str(name)] = series.set(pl.Series(missing), None) if missing.any() else series
     return pl.DataFrame(columns)
+
+
+def _plain(cell: Any) -> Any:
+    """A cell of a type that only pandas or Python has as one that Polars has: a period as its first moment."""
+    if isinstance(cell, uuid.UUID):
+        return str(cell)
+    kind = type(cell).__name__ if type(cell).__module__.startswith("pandas") else ""
+    if kind == "Period":
+        return cell.start_time.to_pydatetime()
+    return str(cell) if kind == "Interval" else cell
 
 
 class FrameTable:

@@ -54,6 +54,11 @@ class Table(Protocol):
 def open_table(source: str | os.PathLike[str] | Table) -> Table:
     """Open a table by what its name ends in: one of ``SUFFIXES``; what is a table already stays as it is."""
     if not isinstance(source, str | os.PathLike):
+        if not hasattr(source, "fail"):
+            raise InputError(
+                f"a table must be a path here, not {type(source).__name__}; plap.read_tables takes tables in "
+                "memory"
+            )
         return source
     path = Path(source)
     name = path.name.lower()
