@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -106,12 +107,13 @@ def test_programs_of_every_kind_agree_with_plap(case: str, tmp_path: Path) -> No
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", ["p = 1", "mcp", "deep", "numbers"])
-def test_onnx_agrees_with_plap(case: str, tmp_path: Path) -> None:
+def test_onnx_agrees_with_plap(case: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     pytest.importorskip("onnxscript")
     runtime = pytest.importorskip("onnxruntime")
     task, settings = CASES[case]
     model, data = fitted(task, **settings)
     export_model(model, tmp_path / "model.onnx")
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
     session = runtime.InferenceSession(tmp_path / "model.onnx")
     names = [entry.name for entry in session.get_inputs()]
     assert names == ["x", "edge_index", "edge_weight"]

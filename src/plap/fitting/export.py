@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -202,7 +206,8 @@ def _description(model: SavedModel) -> dict[str, Any]:
 
 def _encoded(program: torch.export.ExportedProgram, suffix: str, description: str) -> bytes:
     if suffix == ".onnx":
-        converted = torch.onnx.export(program, dynamo=True, verbose=False)
+        with _quiet():
+            converted = torch.onnx.export(program, dynamo=True, verbose=False)
         assert converted is not None
         converted.model.metadata_props[DESCRIPTION] = description
         encoded: bytes = converted.model_proto.SerializeToString()
@@ -210,3 +215,19 @@ def _encoded(program: torch.export.ExportedProgram, suffix: str, description: st
     stream = io.BytesIO()
     torch.export.save(program, stream, extra_files={DESCRIPTION: description})
     return stream.getvalue()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep to itself what PyTorch's exporter logs and warns of: nothing of it concerns the model."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
