@@ -109,6 +109,8 @@ def test_the_columns_of_a_table_are_found_by_name() -> None:
     ):
         further = model.predict_proba(RARE.graph, TABLE.assign(note=1))
     np.testing.assert_array_equal(further, before)
+    with pytest.warns(UserWarning, match=r"^X: drift in age: .* \(stability index"):
+        model.predict_proba(RARE.graph, TABLE.assign(age=TABLE["age"] * 12))
     with pytest.raises(plap.InputError, match="the table has no column 'city', which the model needs"):
         model.predict(RARE.graph, TABLE[["age", "joined"]])
     with pytest.raises(plap.InputError, match="so X must be one with its columns 'age', 'city', 'joined'"):

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from plap.data.columns import ColumnTransform, infer_columns
+from plap.data.columns import ColumnTransform, drift, infer_columns
 from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
 from plap.data.splits import HoldOut, hold_out
@@ -384,11 +384,13 @@ def fit_columns(X: Any, graph: Graph, train: Tensor) -> tuple[tuple[str, ...], C
 
 
 def apply_columns(X: Any, graph: Graph, transform: ColumnTransform) -> Features:
-    """The features of a table whose columns are found by name; further ones are ignored with a warning."""
-    matrix, notes = transform.apply(_frame(X, graph))
-    for note in notes:
-        if note.what == "extra":
-            warnings.warn(f"X: {note}", UserWarning, stacklevel=5)
+    """The features of a table by name; columns that are ignored or far from the training rows are told of."""
+    frame = _frame(X, graph)
+    matrix, notes = transform.apply(frame)
+    said = [str(note) for note in notes if note.what == "extra"]
+    said += [f"drift in {column.sentence}" for column in drift(transform, frame) if column.notable]
+    for sentence in said:
+        warnings.warn(f"X: {sentence}", UserWarning, stacklevel=5)
     return compact(torch.from_numpy(matrix))
 
 
