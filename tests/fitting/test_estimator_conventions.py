@@ -159,6 +159,8 @@ def test_the_tools_of_scikit_learn_share_out_nodes() -> None:
         bound.fit([3, 4, 3], ["a", "b", "b"])
     with pytest.raises(NotFittedError):
         regressor.predict([0])
+    twice = [*known, *known[:3], 0, 0]  # a sample drawn with replacement, and a number that is unknown
+    regressor.fit(twice, [*data.y.numpy()[[*known, *known[:3]]], np.nan, np.nan])
 
 
 def test_importing_plap_imports_none_of_the_slow_packages() -> None:

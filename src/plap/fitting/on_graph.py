@@ -60,10 +60,11 @@ class OnGraph(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"y has {len(known)} labels for {nodes.size} nodes")
         labels = np.full(self.graph.num_nodes, None, dtype=object)
         labels[nodes] = known
+        first: dict[int, Any] = {}
         for node, label in zip(nodes.tolist(), known, strict=True):
-            kept = labels[node]
-            if label != kept and (label == label or kept == kept):  # NaN is not equal to itself
-                raise InputError(f"y has two labels for node {node}: {label!r} and {kept!r}")
+            other = first.setdefault(node, label)
+            if label != other and str(label) != str(other):  # NaN is unequal to itself
+                raise InputError(f"y has two labels for node {node}: {other!r} and {label!r}")
         self.estimator_ = clone(self.estimator).fit(self.graph, self.X, labels)
         return self
 

@@ -89,7 +89,7 @@ def test_pandas_types_that_polars_does_not_have() -> None:
 
 
 def test_a_table_in_memory_is_refused_where_a_path_is_wanted() -> None:
-    with pytest.raises(InputError, match="must be a path here, not DataFrame; plap.read_tables takes tables"):
+    with pytest.raises(InputError, match="must be a path here, not DataFrame"):
         plap.data.load_tables(pd.DataFrame(EDGES))
 
 

@@ -235,7 +235,7 @@ def _from_pandas(source: Any) -> pl.DataFrame:
 
 
 def _plain(cell: Any) -> Any:
-    """A cell of a type that only pandas or Python has as one that Polars has: a period as its first moment."""
+    """A cell of a type that Polars does not have as one that it has: a period as its first moment."""
     if isinstance(cell, uuid.UUID):
         return str(cell)
     kind = type(cell).__name__ if type(cell).__module__.startswith("pandas") else ""
