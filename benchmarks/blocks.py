@@ -48,28 +48,29 @@ KINDS: dict[str, Values] = {
         for norm, front, r in itertools.product(("batch", "layer"), (False, True), (False, True))
     },
 }
-"""Networks whose dropout and weight decay are varied."""
-DROPOUT, DECAY = (0.2, 0.5, 0.8), (0.0, 5e-4, 5e-3)
+"""Networks whose learning rate, dropout and weight decay are varied."""
+RATES, DROPOUT, DECAY = (0.003, 0.01, 0.05), (0.0, 0.2, 0.5, 0.8), (0.0, 5e-4, 5e-3)
 
 
 def measure(dataset: str, kind: str, splits: int, *, root: str | None = None) -> Row:
     """Every setting of one kind on all splits, trained as one batch: accuracies in per cent."""
     data = load(dataset, root)
     parts = [usual_split(data, k) for k in range(splits)]
-    settings = list(itertools.product(DROPOUT, DECAY))
+    settings = list(itertools.product(RATES, DROPOUT, DECAY))
     configs = [
-        RunConfig(lr=0.01, dropout=dropout, weight_decay=decay, max_epochs=300, patience=100, **KINDS[kind])
-        for dropout, decay in settings
+        RunConfig(lr=lr, dropout=dropout, weight_decay=decay, max_epochs=300, patience=100, **KINDS[kind])
+        for lr, dropout, decay in settings
         for _ in parts
     ]
     runs = train_runs(data.graph, data.x, data.y, configs, parts * len(settings), task=data.task)
     results = iter(runs)
     found = []
-    for dropout, decay in settings:
+    for lr, dropout, decay in settings:
         mine = [(next(results), part) for part in parts]
         right = [float((run.logits.argmax(1) == data.y)[part.test].double().mean()) for run, part in mine]
         found.append(
             {
+                "lr": lr,
                 "dropout": dropout,
                 "weight_decay": decay,
                 "validation": [round(100 * run.val_score, 2) for run, _ in mine],

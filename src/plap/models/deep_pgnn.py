@@ -71,13 +71,13 @@ SMALL: Grid = {"lr": (0.01,), "weight_decay": (0.0,)}
 SEARCH: Grid = {
     "p": (1.5, 2.0, 2.5),
     "K": (1,),
-    "lr": (0.003, 0.01),
-    "dropout": (0.2, 0.5, 0.8),
+    "lr": (0.01, 0.05),
+    "dropout": (0.0, 0.2, 0.5),
     "hidden": (64,),
     "mlp_layers": (1,),
     "output": ("linear",),
 }
-"""What the following have in common."""
+"""What the following have in common, or replace."""
 PLAIN: Grid = {
     "layers": (1, 2, 3),
     "norm": ("none",),
@@ -95,6 +95,8 @@ BESIDE: Grid = {
 """The same that see a node beside its neighbours, for graphs on which the two tell different things."""
 BLOCKS: Grid = {
     "layers": (2, 3, 6, 9),
+    "lr": (0.003, 0.01, 0.05),
+    "dropout": (0.2, 0.5, 0.8),
     "norm": ("batch", "layer"),
     "concat": (True,),
     "residual": (True,),
