@@ -23,7 +23,7 @@ from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
 from plap.training import combine
-from plap.training.tuning import usual_budget
+from plap.training.halving import usual_budget
 from saved_rows import Row, complete, usual_options
 from splits import usual_split
 

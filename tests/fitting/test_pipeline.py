@@ -165,7 +165,7 @@ def test_the_default_type_of_numbers_does_not_matter(data: GraphData, parts: Spl
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        result = fit(data, parts, budget=50, seeds=1, max_epochs=2)
+        result = fit(data, parts, models=("pgnn",), budget=50, seeds=1, max_epochs=2)
         result.save(tmp_path / "out")
         again = result.predict(data)
     finally:

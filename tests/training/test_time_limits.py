@@ -113,7 +113,7 @@ def test_where_time_is_short_every_finalist_has_one_seed_before_any_has_two(
 
     stages = _Stages(
         train, Deadline.of(limit), 2, whole=Deadline.of(whole), nodes=DATA.graph.num_nodes, progress=None,
-        best_run=None, may_refine=False,
+        best_run=None, may_climb=False, may_widen=False,
     )  # fmt: skip
     stages.run(configs, Rung(2, 5, 1), 0)
     assert clock.now == 10

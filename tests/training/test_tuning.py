@@ -25,10 +25,9 @@ from plap.training import (
     train_runs,
     tune,
 )
-from plap.training.halving import as_good, behind, ranked, survivors
+from plap.training.halving import as_good, behind, ranked, survivors, usual_budget
 from plap.training.loop import epoch_cost
 from plap.training.space import count_models, draw_from, near_to
-from plap.training.tuning import usual_budget
 from plap.training.workers import train_side_by_side
 
 DATA = tiny.data(nodes=80, phi=-0.6)

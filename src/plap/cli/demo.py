@@ -25,7 +25,7 @@ def demo(out: OutOption = Path("plap-demo"), as_json: JsonOption = False, quiet:
         provenance=replace(clean.provenance, notes=notes),
     )  # fmt: skip
     settings = FitSettings(  # a short search: no edge lies on purpose here, so powers do
-        models=(MODEL,), fixed={"penalty": "power"}, budget=3600, seeds=4, max_epochs=300, patience=100,
-        rivals=("mlp", "gcn", "labels"),
+        models=(MODEL,), hidden=16, fixed={"penalty": "power"}, budget=3600, seeds=4, max_epochs=300,
+        patience=100, rivals=("mlp", "gcn", "labels"),
     )  # fmt: skip
     run(data, split(data, seed=7), settings, out, as_json=as_json, quiet=quiet)

@@ -100,7 +100,12 @@ def fit(
     lr: Annotated[float | None, typer.Option(help="Fix the learning rate.")] = None,
     dropout: Annotated[float | None, typer.Option(help="Fix the dropout rate.")] = None,
     weight_decay: Annotated[float | None, typer.Option(help="Fix the weight decay.")] = None,
-    hidden: Annotated[int, typer.Option(help="Number of hidden units.")] = 16,
+    hidden: Annotated[
+        int | None,
+        typer.Option(
+            help="Fix the number of hidden units (default: 16; the two best are tried with 64 too)."
+        ),
+    ] = None,
     tune: Annotated[bool, typer.Option(help="Search for the hyperparameters that are not fixed.")] = True,
     models: Annotated[
         str,
@@ -311,7 +316,7 @@ def check_place(out: Path, data: GraphData | None = None, settings: FitSettings 
     """Refuse an output folder that cannot be written, or that has no room for a result, before any work."""
     size = 0
     if data is not None and settings is not None:
-        weights = settings.members * (data.x.shape[1] + data.num_classes) * settings.hidden
+        weights = settings.members * (data.x.shape[1] + data.num_classes) * settings.most_hidden
         size = estimate_size(data.graph.num_nodes, data.num_classes, weights)
     check_writable(out, size=size)
 

@@ -189,7 +189,8 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         How edges are weighed by their length, such as "power", "mcp" or "huber" (:mod:`plap.penalties`).
     gamma : number, optional
         The parameter of every penalty but the power, in units of the median edge norm of the features.
-    hidden : int
+    hidden : int, optional
+        Hidden units. By default 16, and a search tries its two best once more with 64.
     tune : {"auto", None}
         Successive halving over the default search space (see :mod:`plap.models.pgnn`), judged by labels set
         aside for validation.
@@ -247,7 +248,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         lr: float | None = None,
         dropout: float | None = None,
         weight_decay: float | None = None,
-        hidden: int = 16,
+        hidden: int | None = None,
         tune: Literal["auto"] | None = "auto",
         budget: Any = "auto",
         seeds: int = 8,

@@ -68,7 +68,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         lr: float | None = None,
         dropout: float | None = None,
         weight_decay: float | None = None,
-        hidden: int = 16,
+        hidden: int | None = None,
         tune: Literal["auto"] | None = "auto",
         budget: Any = "auto",
         seeds: int = 8,

@@ -26,11 +26,11 @@ from plap.training import (
     tune,
 )
 from plap.training.ensemble import combine
+from plap.training.halving import usual_budget
 from plap.training.loop import ProgressCallback
 from plap.training.results import part_of
 from plap.training.space import count_models, with_measurements
 from plap.training.stopping import Deadline, TimeLimit
-from plap.training.tuning import usual_budget
 
 Announce = Callable[[str], ProgressCallback | None]
 """Told the name of a method whose training begins; returns what to tell its progress to."""
@@ -165,8 +165,9 @@ def _spaces(
     config: RunConfig, settings: FitSettings, graph: Graph, y: Tensor, split: SplitLike
 ) -> list[SearchSpace]:
     """The model's grid around ``config`` without the fixed fields, and what else a fit may choose from."""
+    widen = settings.hidden is None
     if config.model != MODEL:
-        return architectures(config)
+        return architectures(config, widen=widen)
     searched = find_model(MODEL).search_grid
     fixed = {name: (value,) for name, value in settings.fixed.items() if name in searched}
     if settings.models != "auto":
@@ -174,8 +175,8 @@ def _spaces(
     else:
         others = [] if settings.fixed else suitable_models(graph, y, split.train)
     return [
-        SearchSpace(config, **fixed),
-        *(space for name in others for space in architectures(settings.config(name))),
+        SearchSpace(config, widen=widen, **fixed),
+        *(space for name in others for space in architectures(settings.config(name), widen=widen)),
     ]
 
 

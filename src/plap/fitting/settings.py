@@ -60,7 +60,9 @@ class FitSettings:
     """Epochs that the search may spend, over all runs."""
     seeds: int | None = None
     """Number of ensemble members; 8 by default, 1 in pieces."""
-    hidden: int = 16
+    hidden: int | None = None
+    """Hidden units of all models. None: each model's own number, and the two best of a search once more
+    with four times as many."""
     max_epochs: int = 1000
     patience: int = 200
     stop_by: StopBy = "accuracy"
@@ -120,6 +122,11 @@ class FitSettings:
         """Number of ensemble members."""
         return self.seeds or (8 if self.pieces is None else 1)
 
+    @property
+    def most_hidden(self) -> int:
+        """Hidden units of the model that is found, at most."""
+        return self.hidden or find_model(MODEL).wide or self.config(MODEL).value("hidden")
+
     def start_clock(self) -> Deadline:
         """When search and training must end, if they begin now: to be asked once per fit."""
         if self.time_limit == "auto":
@@ -141,7 +148,11 @@ class FitSettings:
         return RunConfig(
             model,
             **{
-                **({"hidden": self.hidden} if "hidden" in find_model(model).fields else {}),
+                **(
+                    {}
+                    if self.hidden is None or "hidden" not in find_model(model).fields
+                    else {"hidden": self.hidden}
+                ),
                 "seed": self.seed,
                 "max_epochs": self.max_epochs,
                 "patience": self.patience,

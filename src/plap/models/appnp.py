@@ -66,6 +66,7 @@ APPNP_MODEL = ModelKind(
         "weight_decay": (0.0, 5e-4),
     },
     small={"lr": (0.01,), "alpha": (0.1, 0.5, 1.0), "weight_decay": (5e-4,)},
+    wide=64,
     dropout_fields=("dropout",),
     stacked=Family(
         first_linear("lin1"),

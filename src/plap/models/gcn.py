@@ -71,6 +71,7 @@ GCN_MODEL = ModelKind(
     title="GCN",
     grid=PAPER,
     small={"lr": (0.01,)},
+    wide=64,
     search=PAPER_AND_HIGH_RATE,
     dropout_fields=("dropout",),
     stacked=Family(

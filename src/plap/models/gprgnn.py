@@ -71,6 +71,7 @@ GPRGNN_MODEL = ModelKind(
         "weight_decay": (0.0, 5e-4),
     },
     small={"lr": (0.01,), "alpha": (0.1, 0.5, 0.9), "dprate": (0.5,), "weight_decay": (5e-4,)},
+    wide=64,
     dropout_fields=("dropout", "dprate"),
     stacked=Family(
         first_linear("lin1"),

@@ -85,6 +85,7 @@ MLP_MODEL = ModelKind(
     uses="features alone",
     grid=PAPER,
     small={"lr": (0.01,)},
+    wide=64,
     search=PAPER_AND_HIGH_RATE,
     suits=_suits,
     dropout_fields=("dropout",),

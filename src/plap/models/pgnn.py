@@ -213,6 +213,7 @@ PGNN_MODEL = ModelKind(
     label=_label,
     grid=PAPER,
     small=SMALL,
+    wide=64,
     search=(POWERS, *ROBUST),
     on_request=ON_REQUEST,
     even_over=("penalty", "p"),

@@ -61,6 +61,7 @@ SAGE_MODEL = ModelKind(
     title="SAGE",
     grid=PAPER,  # the paper has no SAGE: the values of its GCN
     small={"lr": (0.01,)},
+    wide=64,
     search=PAPER_AND_HIGH_RATE,
     dropout_fields=("dropout",),
     stacked=Family(

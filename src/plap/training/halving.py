@@ -7,13 +7,22 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from plap.data.tasks import Task
 from plap.errors import InputError
+from plap.graph import Graph
+from plap.nn.linear import Features
 from plap.training.config import RunConfig
 from plap.training.loop import epoch_cost
 from plap.training.results import RunResult
 from plap.training.space import SearchSpace
+
+_MOST_EPOCHS, LEAST_EPOCHS = 11_000, 3_000
+"""Epochs of a search with budget "auto": for each model on a small graph, in all on a large one."""
+_SMALL = 40_000
+"""Work of an epoch, see :func:`usual_budget`, up to which a search for one model has all of its epochs."""
 
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
@@ -46,6 +55,17 @@ def check_budget(budget: Any) -> None:
     """Refuse a budget that is neither "auto" nor a positive number of epochs."""
     if budget != "auto" and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
+
+
+def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
+    """Epochs of a search that chooses among so many models, by default: fewer where an epoch costs more.
+
+    A search for pGNN alone takes about two minutes on two cores up to a million entries; with deep networks
+    it took five on a graph of that size.
+    """
+    stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
+    work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8
+    return int(min(models * _MOST_EPOCHS, max(LEAST_EPOCHS, _MOST_EPOCHS * _SMALL / work)))
 
 
 def plan_rungs(budget: int, available: int, spaces: int = 1) -> list[Rung]:

@@ -29,6 +29,8 @@ class SearchSpace:
     Parameters
     ----------
     base : RunConfig, optional
+    widen : bool
+        Whether the two best of a search are tried once more with more hidden units, as their model says.
     **values : sequences
         Fields of the model or of training and the values to try; they replace or extend the model's own
         search grids. Of several grids, only those that search such a field are left, and of a word such as
@@ -42,9 +44,12 @@ class SearchSpace:
     8
     """
 
-    def __init__(self, base: RunConfig | None = None, **values: Sequence[Any]) -> None:
+    def __init__(
+        self, base: RunConfig | None = None, *, widen: bool = False, **values: Sequence[Any]
+    ) -> None:
         self.base = base or RunConfig()
         kind = find_model(self.base.model)
+        self._wide = kind.wide if widen else None
         for name, tried in values.items():
             if name not in kind.fields and name not in OF_TRAINING:
                 raise InputError(unknown_field(kind, name))
@@ -105,6 +110,19 @@ class SearchSpace:
         ]
         return list(self._spread(near, config.seed, self._kind(config)))
 
+    def widened(self, finalist: RunConfig) -> RunConfig | None:
+        """One of the best with the hidden units that are tried last; None where nothing is.
+
+        Examples
+        --------
+        >>> space = SearchSpace(RunConfig("mlp"), widen=True)
+        >>> space.widened(space.base).value("hidden")
+        64
+        """
+        if self._wide is None or finalist.value("hidden") >= self._wide:
+            return None
+        return finalist.with_values(hidden=self._wide)
+
     def in_addition(self, config: RunConfig) -> bool:
         """Whether only further grids have its values of the model's fields ``even_over``."""
         return self._kind(config) not in self._first_kinds
@@ -149,12 +167,13 @@ def _codes(values: Sequence[Any]) -> list[int]:
     return [numbers.setdefault(value, len(numbers)) for value in values]
 
 
-def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]:
+def architectures(base: RunConfig, *, widen: bool = False, **values: Sequence[Any]) -> list[SearchSpace]:
     """The searches of a model: one for each of its variants, or its own grid where it has none.
 
     Parameters
     ----------
     base : RunConfig
+    widen : bool
     **values : sequences
         As for :class:`SearchSpace`, in place of what the variants say.
 
@@ -166,7 +185,7 @@ def architectures(base: RunConfig, **values: Sequence[Any]) -> list[SearchSpace]
     1
     """
     variants = find_model(base.model).variants or ({},)
-    return [SearchSpace(base, **{**variant, **values}) for variant in variants]
+    return [SearchSpace(base, widen=widen, **{**variant, **values}) for variant in variants]
 
 
 def _about(kind: ModelKind[Any], chosen: Grid) -> tuple[Grid, ...]:

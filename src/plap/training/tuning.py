@@ -24,10 +24,6 @@ from plap.training.space import SearchSpace, count_models, draw_from, near_to, s
 from plap.training.stopping import Deadline, TimeLimit
 from plap.training.workers import pays, processes_for, train_side_by_side
 
-_MOST, _LEAST = 11_000, 3_000
-"""Epochs of a search with budget "auto": for each model on a small graph, in all on a large one."""
-_SMALL = 40_000
-"""Work of an epoch, see :func:`usual_budget`, up to which a search for one model has all of its epochs."""
 _CLIMBS = 2
 """How often what is nearest to the best of the first rung is tried, where a space is out of the running."""
 
@@ -74,7 +70,8 @@ def tune(
     budget, a large one counting as many small ones; the spaces of one model share its part. The best of each
     space goes on to the end, unless it is clearly worse than the best of all: then configurations that differ
     from the best in a single value are tried as well, twice, and the best of these go on instead. A model
-    without edges is tried in addition to the others. Only labels of training and validation nodes are read.
+    without edges is tried in addition to the others. The two best, if from a space with ``widen``, are tried
+    once more with more hidden units, if there is time. Only labels of training and validation nodes are read.
 
     Parameters
     ----------
@@ -120,7 +117,7 @@ def tune(
         raise InputError("space must be a SearchSpace or a list of at least one")
     deadline = whole = Deadline.of(time_limit)
     halving.check_budget(budget)
-    epochs = usual_budget(graph, x, count_models(spaces)) if budget == "auto" else budget
+    epochs = halving.usual_budget(graph, x, count_models(spaces)) if budget == "auto" else budget
     task = training_task(y, [split], graph.num_nodes, num_classes, task)
     options = {"task": task, "dtype": dtype, "device": device, "memory_budget": memory_budget}
 
@@ -134,7 +131,7 @@ def tune(
     if deadline.is_set:
         first = spaces[0].base.with_values(seed=seed)
         best_run, affordable = _probe(first, spaces, train, deadline, graph, x)
-        hurried = affordable < min(_LEAST, epochs)
+        hurried = affordable < min(halving.LEAST_EPOCHS, epochs)
         deadline = deadline if hurried else deadline.part(_OF_TIME)
         affordable = affordable if hurried else int(_OF_TIME * affordable)
         spaces = spaces[:1] if hurried else spaces
@@ -150,7 +147,7 @@ def tune(
     drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
     stages = _Stages(
         train, deadline, len(rungs), whole=whole, nodes=graph.num_nodes, progress=progress, best_run=best_run,
-        may_refine=len(spaces) > 1,
+        may_climb=len(spaces) > 1, may_widen=any(space.widened(space.base) for space in spaces),
     )  # fmt: skip
     return _Halving(graph, x, spaces, drawn, task, int(split.val.sum())).run(rungs, stages)
 
@@ -182,6 +179,8 @@ class _Halving:
             results = stages.run(self._alive, rung, number)
             if stages.interrupted and number > 0:
                 break
+            if not following:
+                results = self._widen(results, rung, number, stages)
             behind = self._behind(results, rung.seeds) if following else set()
             if number == 0:
                 results = self._climb(results, rung, stages, behind)
@@ -224,6 +223,22 @@ class _Halving:
             self._take_in(near)
             results += stages.run(list(near), rung, 0, near=True)
         return results
+
+    def _widen(self, results: list[RunResult], rung: Rung, number: int, stages: _Stages) -> list[RunResult]:
+        """Try the two best of the last rung with more hidden units, as far as their spaces say so."""
+        wider: dict[RunConfig, int] = {}
+        for config in self._ranked(results, rung.seeds)[:2]:
+            space = self._space_of[config]
+            wide = self._spaces[space].widened(config)
+            if wide is not None and stages.have_time([*wider, wide], rung):
+                wider[wide] = space
+        if not wider or stages.interrupted:
+            return results
+        more = stages.run(list(wider), rung, number, near=True)
+        if stages.interrupted or len(more) < rung.seeds * len(wider):
+            return results
+        self._take_in(wider)
+        return [*results, *more]
 
     def _take_in(self, candidates: dict[RunConfig, int]) -> None:
         self._space_of |= candidates
@@ -278,7 +293,8 @@ class _Halving:
 class _Stages:
     """Trains the runs of a search, one stage after another, and keeps what they came to.
 
-    A stage is a rung or, after the first one, what is near to its leader.
+    A stage is a rung; after the first one, what is near to its leader; after the last, its two best with
+    more units.
     """
 
     def __init__(
@@ -291,10 +307,11 @@ class _Stages:
         nodes: int,
         progress: ProgressCallback | None,
         best_run: RunResult | None,
-        may_refine: bool,
+        may_climb: bool,
+        may_widen: bool,
     ) -> None:
         self._train, self._deadline, self._whole, self._progress = train, deadline, whole, progress
-        self._nodes, self._rungs, self._may_refine = nodes, rungs, may_refine
+        self._nodes, self._rungs, self._may_climb, self._may_widen = nodes, rungs, may_climb, may_widen
         self._best = [] if best_run is None else [best_run]
         self._seconds = self._cost = 0.0
         self.trials: list[Trial] = []
@@ -309,7 +326,8 @@ class _Stages:
         the next, and nothing is left of the time for what follows a search.
         """
         limit = self._deadline.part(1 / (self._rungs - number + near))
-        stage, stages = number + self._may_refine * (number > 0 or near), self._rungs + self._may_refine
+        stage = number + self._may_climb * (number > 0 or near) + (near and number == self._rungs - 1)
+        stages = self._rungs + self._may_climb + self._may_widen
         passes = [range(rung.seeds)]
         if rung.seeds > 1 and self._expected(configs, rung) > limit.left:
             limit, passes = self._whole, [range(k, k + 1) for k in passes[0]]
@@ -333,6 +351,10 @@ class _Stages:
         self._best = [max([*results, *self._best], key=_merit)]
         self.interrupted = any(result.interrupted for result in results)
         return results
+
+    def have_time(self, configs: Sequence[RunConfig], rung: Rung) -> bool:
+        """Whether all seeds of a last rung are likely to end in half of the time that is left."""
+        return not self._deadline.is_set or 2 * self._expected(configs, rung) <= self._deadline.left
 
     def _expected(self, configs: Sequence[RunConfig], rung: Rung) -> float:
         """Seconds that all seeds of the last rung take, by what was trained before."""
@@ -376,17 +398,6 @@ def _probe(
 
 def _merit(result: RunResult) -> tuple[bool, float, float]:
     return result.best_epoch > 0, result.val_score, -result.val_loss
-
-
-def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
-    """Epochs of a search that chooses among so many models, by default: fewer where an epoch costs more.
-
-    A search for pGNN alone takes about two minutes on two cores up to a million entries; with deep networks
-    it took five on a graph of that size.
-    """
-    stored = x._nnz() if isinstance(x, Tensor) and x.layout != torch.strided else getattr(x, "nnz", 0)
-    work = graph.num_entries + graph.num_nodes + (stored or x.shape[0] * x.shape[1] // 8) // 8
-    return int(min(models * _MOST, max(_LEAST, _MOST * _SMALL / work)))
 
 
 def _shortened(config: RunConfig, rung: Rung, k: int) -> RunConfig:
