@@ -1,4 +1,4 @@
-"""The one exception that means "the input is at fault, not plap"."""
+"""The exceptions that mean "the input is at fault, not plap"."""
 
 from __future__ import annotations
 
@@ -9,3 +9,7 @@ class InputError(ValueError):
     It is a ``ValueError`` for those who call plap from Python; the command line prints the sentence and
     exits with code 2. Any other exception is a bug in plap and keeps its traceback.
     """
+
+
+class MemoryBudgetError(InputError):
+    """A memory budget in which something cannot be computed at all."""

@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import tiny_training as tiny
+from plap.errors import InputError
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
-from plap.training import RunConfig, SearchSpace, TuneResult, architectures, tune
+from plap.training import RunConfig, SearchSpace, TuneResult, architectures, train_runs, tune
 
 DATA = tiny.data(nodes=80, phi=-0.6)
 SPLIT = tiny.masks(DATA.y)
@@ -88,3 +89,22 @@ def test_progress_reaches_the_end_with_the_last_run(widen: bool) -> None:
     told: list[float] = []
     search(DATA.x, DATA.y, SearchSpace(MLP, widen=widen), progress=lambda state: told.append(state.done))
     assert max(told) == told[-1] == pytest.approx(1.0)
+
+
+def test_a_memory_budget_that_is_enough_for_fewer_units_is_enough() -> None:
+    base = RunConfig(hidden=2, p=2.0, K=4, max_epochs=20)
+    space = {"p": (2.0,), "penalty": ("power",), "K": (4,)}
+    wide = base.with_values(hidden=64)
+
+    def enough(config: RunConfig, budget: int) -> bool:
+        try:
+            train_runs(DATA.graph, DATA.x, DATA.y, [config.with_values(max_epochs=1)], [SPLIT],
+                       memory_budget=budget)  # fmt: skip
+        except InputError:
+            return False
+        return True
+
+    budget = next(2**k for k in range(10, 30) if enough(base, 2**k))
+    assert not enough(wide, budget)
+    found = search(DATA.x, DATA.y, SearchSpace(base, widen=True, **space), memory_budget=budget)
+    assert {*units(found)} == {2}

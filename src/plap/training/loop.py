@@ -13,7 +13,7 @@ from torch import Tensor
 
 from plap.checks import check_choice
 from plap.data.tasks import Task, training_task
-from plap.errors import InputError
+from plap.errors import InputError, MemoryBudgetError
 from plap.graph import Graph
 from plap.memory import MemoryBudget, parse_budget, readable
 from plap.models import find_model
@@ -278,7 +278,7 @@ def propagation_budget(
     need = memory_needed(graph.num_nodes, graph.num_entries, channels, steps, dtype=dtype, device=device)
     rest = max(0, run_size - need.usual)
     if budget < rest + need.least:
-        raise InputError(
+        raise MemoryBudgetError(
             f"memory_budget is too small: a run with {channels} hidden units and K = {steps} on "
             f"{graph.num_nodes} nodes needs at least {readable(rest + need.least)}"
         )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from plap.data.tasks import Task, training_task
-from plap.errors import InputError
+from plap.errors import InputError, MemoryBudgetError
 from plap.graph import Graph
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
@@ -234,7 +234,10 @@ class _Halving:
                 wider[wide] = space
         if not wider or stages.interrupted:
             return results
-        more = stages.run(list(wider), rung, number, near=True)
+        try:
+            more = stages.run(list(wider), rung, number, near=True)
+        except MemoryBudgetError:  # which is enough for fewer units
+            return results
         if stages.interrupted or len(more) < rung.seeds * len(wider):
             return results
         self._take_in(wider)
