@@ -97,7 +97,7 @@ def summary(rows: list[Row]) -> list[str]:
 
 def main() -> None:
     """Measure what the file does not have yet."""
-    options = usual_options(__doc__, SETS, 5, "blocks.json")
+    options = usual_options(__doc__, SETS, 5, "blocks_and_rates.json")
     jobs = [
         {"dataset": name, "kind": kind, "splits": options.splits}
         for name in options.datasets

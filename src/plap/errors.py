@@ -12,4 +12,4 @@ class InputError(ValueError):
 
 
 class MemoryBudgetError(InputError):
-    """A memory budget in which something cannot be computed at all."""
+    """A memory budget, or the memory of a device, in which something cannot be computed at all."""

@@ -119,7 +119,8 @@ def test_penalties_take_no_places_away() -> None:
     assert kept == [*penalties[:2], *powers[:2], mlp]
 
 
-def test_penalties_change_nothing_unless_one_of_them_wins() -> None:
+@pytest.mark.parametrize("widen", [False, True])
+def test_penalties_change_nothing_unless_one_of_them_wins(widen: bool) -> None:
     data = tiny.data(nodes=80, phi=0.5)
     parts = tiny.masks(data.y)
     won = []
@@ -127,7 +128,7 @@ def test_penalties_change_nothing_unless_one_of_them_wins() -> None:
         base = RunConfig(hidden=8, max_epochs=40, seed=seed)
         wide, narrow = (
             tune(data.graph, data.x, data.y, parts, space=space, budget=1500, seed=seed)
-            for space in (SearchSpace(base), SearchSpace(base, penalty=("power",)))
+            for space in (SearchSpace(base, widen=widen), SearchSpace(base, widen=widen, penalty=("power",)))
         )
         powers = [trial for trial in wide.trials if trial.config.value("penalty") == "power"]
         assert [(t.config, t.val_score) for t in powers] == [(t.config, t.val_score) for t in narrow.trials]

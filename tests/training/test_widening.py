@@ -1,6 +1,9 @@
-"""The two best of a search once more, with more hidden units."""
+"""The best of a search once more, with more hidden units."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +12,17 @@ import tiny_training as tiny
 from plap.errors import InputError
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
-from plap.training import RunConfig, SearchSpace, TuneResult, architectures, train_runs, tune
+from plap.training import (
+    RunConfig,
+    RunResult,
+    SearchSpace,
+    TuneResult,
+    architectures,
+    train_runs,
+    tune,
+    tuning,
+    workers,
+)
 
 DATA = tiny.data(nodes=80, phi=-0.6)
 SPLIT = tiny.masks(DATA.y)
@@ -45,27 +58,25 @@ def test_a_winner_that_is_better_with_more_units_has_them() -> None:
     assert found.best_run.val_score > narrow.best_run.val_score
 
 
-def test_the_two_best_are_tried_with_every_seed_of_the_last_rung() -> None:
+def test_the_best_is_tried_with_every_seed_of_the_last_rung() -> None:
     result = search(DATA.x, DATA.y, SearchSpace(MLP, widen=True))
     narrow = search(DATA.x, DATA.y, SearchSpace(MLP))
     wide = units(result)[64]
-    assert narrow.best.with_values(hidden=64) in wide
-    assert len({config.with_values(seed=0) for config in wide}) == 2
-    assert [config.seed for config in wide] == [0, 1, 2] * 2
+    assert [config.with_values(seed=0) for config in wide] == [narrow.best.with_values(hidden=64)] * 3
+    assert [config.seed for config in wide] == [0, 1, 2]
     first = [trial.config for trial in narrow.trials]
     assert [trial.config for trial in result.trials][: len(first)] == first  # in addition to all others
 
 
 def test_units_that_are_given_stay() -> None:
     def tried(**options: object) -> set[int]:
-        settings = FitSettings(
-            models=("pgnn",), budget=300, seeds=1, max_epochs=30, time_limit=None,
-            fixed={"p": 2.0, "K": 1}, **options,  # type: ignore[arg-type]
-        )  # fmt: skip
+        usual = {"models": ("pgnn",), "budget": 300, "seeds": 1, "max_epochs": 30, "time_limit": None}
+        settings = FitSettings(**{**usual, "fixed": {"p": 2.0, "K": 1}, **options})  # type: ignore[arg-type]
         found = fit_model(DATA.graph, DATA.x, DATA.y, SPLIT, settings, task=DATA.task)
         return {trial.config.value("hidden") for trial in found.trials}
 
     assert tried(hidden=8) == {8}
+    assert tried(fixed={"p": 2.0, "K": 1, "hidden": 8}) == {8}
     assert tried() == {16, 64}
 
 
@@ -108,3 +119,27 @@ def test_a_memory_budget_that_is_enough_for_fewer_units_is_enough() -> None:
     assert not enough(wide, budget)
     found = search(DATA.x, DATA.y, SearchSpace(base, widen=True, **space), memory_budget=budget)
     assert {*units(found)} == {2}
+
+
+def test_what_the_clock_cut_off_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The members of an ensemble that are still to be trained would be left out otherwise."""
+    train = workers.train_side_by_side
+
+    def cut_off(*arguments: Any, **options: Any) -> list[RunResult]:
+        return [
+            replace(run, out_of_time=True, val_score=1.0) if run.config.value("hidden") == 64 else run
+            for run in train(*arguments, **options)
+        ]
+
+    monkeypatch.setattr(tuning, "train_side_by_side", cut_off)
+    found = search(DATA.x, DATA.y, SearchSpace(MLP, widen=True))
+    assert 64 in units(found)
+    assert found.best.value("hidden") == 2
+    assert not any(run.out_of_time for run in found.finalists)
+
+
+def test_units_that_were_searched_are_not_tried_again() -> None:
+    found = search(DATA.x, DATA.y, SearchSpace(MLP, widen=True, hidden=(2, 64)))
+    assert found.runner_up != found.best
+    tried = [(trial.config, trial.rung) for trial in found.trials]
+    assert len(tried) == len({*tried})

@@ -103,7 +103,7 @@ def fit(
     hidden: Annotated[
         int | None,
         typer.Option(
-            help="Fix the number of hidden units (default: 16; the two best are tried with 64 too)."
+            help="Fix the number of hidden units (default: 16; 64 for deep networks and for the best)."
         ),
     ] = None,
     tune: Annotated[bool, typer.Option(help="Search for the hyperparameters that are not fixed.")] = True,

@@ -190,7 +190,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     gamma : number, optional
         The parameter of every penalty but the power, in units of the median edge norm of the features.
     hidden : int, optional
-        Hidden units. By default 16, and a search tries its two best once more with 64.
+        Hidden units. By default 16, and a search tries its best once more with 64.
     tune : {"auto", None}
         Successive halving over the default search space (see :mod:`plap.models.pgnn`), judged by labels set
         aside for validation.
@@ -385,7 +385,7 @@ def fit_columns(X: Any, graph: Graph, train: Tensor) -> tuple[tuple[str, ...], C
 
 
 def apply_columns(X: Any, graph: Graph, transform: ColumnTransform) -> Features:
-    """The features of a table by name; columns that are ignored or far from the training rows are told of."""
+    """The features of a table by name; warns of columns that are ignored or far from the training rows."""
     frame = _frame(X, graph)
     matrix, notes = transform.apply(frame)
     said = [str(note) for note in notes if note.what == "extra"]

@@ -219,7 +219,7 @@ def _encoded(program: torch.export.ExportedProgram, suffix: str, description: st
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep to itself what PyTorch's exporter logs and warns of: nothing of it concerns the model."""
+    """Silence the log messages and warnings of PyTorch's exporter; none concerns the model."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnx_ir", "onnxscript")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -165,7 +165,7 @@ def _spaces(
     config: RunConfig, settings: FitSettings, graph: Graph, y: Tensor, split: SplitLike
 ) -> list[SearchSpace]:
     """The model's grid around ``config`` without the fixed fields, and what else a fit may choose from."""
-    widen = settings.hidden is None
+    widen = settings.hidden is None and "hidden" not in settings.fixed
     if config.model != MODEL:
         return architectures(config, widen=widen)
     searched = find_model(MODEL).search_grid
@@ -184,5 +184,7 @@ def searched_values(config: RunConfig) -> dict[str, Any]:
     """The fields that a search of this model may choose, by name, without those that have no effect."""
     kind = find_model(config.model)
     names = dict.fromkeys(name for grid in (kind.search_grid, *kind.variants) for name in grid)
+    if kind.wide is not None:
+        names["hidden"] = None
     unused = () if kind.unused is None else kind.unused(config.parameters)
     return {name: config.value(name) for name in names if name not in unused}

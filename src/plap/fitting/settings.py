@@ -61,8 +61,8 @@ class FitSettings:
     seeds: int | None = None
     """Number of ensemble members; 8 by default, 1 in pieces."""
     hidden: int | None = None
-    """Hidden units of all models. None: each model's own number, and the two best of a search once more
-    with four times as many."""
+    """Hidden units of all models. None: each model's own number, 16 for most; the best of a search is
+    tried once more with 64 then."""
     max_epochs: int = 1000
     patience: int = 200
     stop_by: StopBy = "accuracy"

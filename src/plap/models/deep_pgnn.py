@@ -71,7 +71,7 @@ SMALL: Grid = {"lr": (0.01,), "weight_decay": (0.0,)}
 SEARCH: Grid = {
     "p": (1.5, 2.0, 2.5),
     "K": (1,),
-    "lr": (0.01, 0.05),
+    "lr": (0.01,),
     "dropout": (0.0, 0.2, 0.5),
     "hidden": (64,),
     "mlp_layers": (1,),
@@ -95,7 +95,7 @@ BESIDE: Grid = {
 """The same that see a node beside its neighbours, for graphs on which the two tell different things."""
 BLOCKS: Grid = {
     "layers": (2, 3, 6, 9),
-    "lr": (0.003, 0.01, 0.05),
+    "lr": (0.003, 0.01),
     "dropout": (0.2, 0.5, 0.8),
     "norm": ("batch", "layer"),
     "concat": (True,),

@@ -72,7 +72,7 @@ class ModelKind(Generic[P]):
     even_over: str | tuple[str, ...] = ()
     """Parameters whose values a random draw from ``search`` takes equally often."""
     wide: int | None = None
-    """Hidden units with which a fit tries the two best of a search once more, unless it is told how many."""
+    """Hidden units with which a fit tries the best of a search once more, unless it is told how many."""
     suits: Callable[[Graph, Tensor, Tensor], bool] | None = None
     """(graph, labels, training nodes) → whether a fit that chooses models itself searches this one too."""
     measured: Callable[[Sequence[P], Graph, Features], list[P]] | None = None

@@ -210,7 +210,7 @@ def _train(
 def _halves(runs: list[int], device: torch.device) -> list[list[int]]:
     """The runs of a batch that ran out of memory as two batches, and a warning; one run alone is refused."""
     if len(runs) == 1:
-        raise InputError(
+        raise MemoryBudgetError(
             f"a single run does not fit into the memory of {device}: set memory_budget, or train in pieces"
         ) from None
     middle = -(-len(runs) // 2)

@@ -30,7 +30,7 @@ class SearchSpace:
     ----------
     base : RunConfig, optional
     widen : bool
-        Whether the two best of a search are tried once more with more hidden units, as their model says.
+        Whether the best of a search is tried once more with more hidden units, as its model says.
     **values : sequences
         Fields of the model or of training and the values to try; they replace or extend the model's own
         search grids. Of several grids, only those that search such a field are left, and of a word such as
@@ -111,7 +111,7 @@ class SearchSpace:
         return list(self._spread(near, config.seed, self._kind(config)))
 
     def widened(self, finalist: RunConfig) -> RunConfig | None:
-        """One of the best with the hidden units that are tried last; None where nothing is.
+        """A finalist with more hidden units; None if it is not to be widened.
 
         Examples
         --------
@@ -174,6 +174,7 @@ def architectures(base: RunConfig, *, widen: bool = False, **values: Sequence[An
     ----------
     base : RunConfig
     widen : bool
+        As for :class:`SearchSpace`.
     **values : sequences
         As for :class:`SearchSpace`, in place of what the variants say.
 

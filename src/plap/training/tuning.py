@@ -70,8 +70,9 @@ def tune(
     budget, a large one counting as many small ones; the spaces of one model share its part. The best of each
     space goes on to the end, unless it is clearly worse than the best of all: then configurations that differ
     from the best in a single value are tried as well, twice, and the best of these go on instead. A model
-    without edges is tried in addition to the others. The two best, if from a space with ``widen``, are tried
-    once more with more hidden units, if there is time. Only labels of training and validation nodes are read.
+    without edges is tried in addition to the others. The best of all, and the best penalty if it is
+    among the two best, are tried once more with more hidden units, where their space has ``widen`` and there
+    is time. Only labels of training and validation nodes are read.
 
     Parameters
     ----------
@@ -87,7 +88,8 @@ def tune(
         rung whatever the budget. By default, fewer epochs on larger graphs. An epoch of a larger model than
         the first one counts as several. The penalties of a pGNN are tried in addition: for a ninth of
         it, and more where they are among the best. So are a model without edges, and what is near to the
-        best where a space is clearly worse, each time for as much as the first rung at most.
+        best where a space is clearly worse, each time for as much as the first rung at most. Runs with
+        more hidden units, three or six of them, come in addition too.
     num_classes, task, dtype, device, memory_budget, progress :
         As for :func:`plap.training.train_runs`.
     time_limit : number of seconds, or text such as "10m", optional
@@ -225,20 +227,28 @@ class _Halving:
         return results
 
     def _widen(self, results: list[RunResult], rung: Rung, number: int, stages: _Stages) -> list[RunResult]:
-        """Try the two best of the last rung with more hidden units, as far as their spaces say so."""
+        """Try the best of the last rung with more hidden units, if its space says so.
+
+        So is the best of the penalties where it is first or second; that takes nothing from the others.
+        """
+        if stages.interrupted:
+            return results
+        order = self._ranked(results, rung.seeds)
+        usual = [config for config in order if config not in self._added]
+        further = [config for config in order[:2] if config in self._added]
         wider: dict[RunConfig, int] = {}
-        for config in self._ranked(results, rung.seeds)[:2]:
+        for config in (*usual[:1], *further[:1]):
             space = self._space_of[config]
             wide = self._spaces[space].widened(config)
-            if wide is not None and stages.have_time([*wider, wide], rung):
+            if wide and wide not in self._space_of and stages.have_time([*wider, wide], rung):
                 wider[wide] = space
-        if not wider or stages.interrupted:
+        if not wider:
             return results
         try:
             more = stages.run(list(wider), rung, number, near=True)
         except MemoryBudgetError:  # which is enough for fewer units
             return results
-        if stages.interrupted or len(more) < rung.seeds * len(wider):
+        if len(more) < rung.seeds * len(wider) or any(run.interrupted or run.out_of_time for run in more):
             return results
         self._take_in(wider)
         return [*results, *more]
@@ -296,8 +306,8 @@ class _Halving:
 class _Stages:
     """Trains the runs of a search, one stage after another, and keeps what they came to.
 
-    A stage is a rung; after the first one, what is near to its leader; after the last, its two best with
-    more units.
+    A stage is a rung; after the first one, what is near to its leader; after the last, its best with more
+    units.
     """
 
     def __init__(
