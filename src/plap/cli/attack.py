@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from plap.checks import check_number
 from plap.cli.shared import JsonOption, RootOption, check_writable, write_atomically
 from plap.data.splits import HoldOut
 from plap.fitting.adversary import attack_fit
@@ -62,6 +63,8 @@ def attack(
     The attack uses the model's gradient with respect to the edge weights, after training; with --poison the
     model is retrained on the attacked graph. The curve is added to the page of the fit.
     """
+    if budget is not None:
+        check_number("budget", budget, above=0, most=1)
     if png is not None:
         check_writable(png, "--png")
     html = b""
