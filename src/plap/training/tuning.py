@@ -229,7 +229,7 @@ class _Halving:
     def _widen(self, results: list[RunResult], rung: Rung, number: int, stages: _Stages) -> list[RunResult]:
         """Try the best of the last rung with more hidden units, if its space says so.
 
-        So is the best of the penalties where it is first or second; that takes nothing from the others.
+        The best penalty is tried too where it ranks first or second; that takes nothing from the others.
         """
         if stages.interrupted:
             return results
