@@ -125,7 +125,7 @@ def _too_few(comparison: Comparison) -> str:
 
 
 def _hyperparameters(config: RunConfig) -> dict[str, Any]:
-    return {"model": config.model, **searched_values(config), "hidden": config.value("hidden")}
+    return {"model": config.model, **searched_values(config)}
 
 
 def _one_answer(comparison: Comparison) -> str:

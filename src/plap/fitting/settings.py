@@ -125,7 +125,8 @@ class FitSettings:
     @property
     def most_hidden(self) -> int:
         """Hidden units of the model that is found, at most."""
-        return self.hidden or find_model(MODEL).wide or self.config(MODEL).value("hidden")
+        own: int = self.config(MODEL).value("hidden")
+        return own if self.hidden else max(own, find_model(MODEL).wide or 0)
 
     def start_clock(self) -> Deadline:
         """When search and training must end, if they begin now: to be asked once per fit."""
@@ -145,14 +146,11 @@ class FitSettings:
 
     def config(self, model: str) -> RunConfig:
         """The configuration of ``model`` that a search starts from; ``fixed`` concerns :data:`MODEL` only."""
+        given = {} if self.hidden is None else {"hidden": self.hidden}
         return RunConfig(
             model,
             **{
-                **(
-                    {}
-                    if self.hidden is None or "hidden" not in find_model(model).fields
-                    else {"hidden": self.hidden}
-                ),
+                **(given if "hidden" in find_model(model).fields else {}),
                 "seed": self.seed,
                 "max_epochs": self.max_epochs,
                 "patience": self.patience,
