@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from plap.data import FixedSplits, GraphData, Split, folds, split
-from plap.data.splits import PRESETS, apportion
+from plap.data.splits import PRESETS, BaggedSplit, apportion, bagged, split_for
 from plap.errors import InputError
 from plap.graph import Graph
 
@@ -289,3 +289,49 @@ def test_sets_that_share_a_node_are_refused() -> None:
     for wrong in (torch.arange(3), first.float(), first[:4], [True] * 9):
         with pytest.raises(InputError, match="val must be a boolean mask"):
             Split("mine", first, wrong, none)  # type: ignore[arg-type]
+
+
+@given(
+    y=labelled(), seed=st.integers(0, 10**6), first=st.integers(0, 5), preset=st.sampled_from(sorted(PRESETS))
+)
+def test_members_exchange_training_and_validation_nodes_of_each_class(
+    y: Tensor, seed: int, first: int, preset: str
+) -> None:
+    rates = (0.4, 0.4, 0.2) if preset == "sparse" else PRESETS[preset]
+    parts = drawn(y, "stratified", seed % 100, rates)
+    if parts is None:
+        return
+    bags = bagged(parts, y, first)
+    assert bags.of(first).train.equal(parts.train)
+    assert bags.of(first).val.equal(parts.val)
+    member = bags.of(seed)
+    assert not (member.train & member.val).any()
+    assert (member.train | member.val).equal(parts.train | parts.val)
+    for label in range(int(y.max()) + 1):
+        for name in ("train", "val"):
+            mine, given_mask = getattr(member, name), getattr(parts, name)
+            assert int((mine & (y == label)).sum()) == int((given_mask & (y == label)).sum())
+    assert member.val.equal(bags.of(seed).val)
+
+
+def test_each_node_is_held_out_once_before_any_is_held_out_again() -> None:
+    y = torch.arange(120) % 3
+    parts = split(y, rates=(0.6, 0.2, 0.2), seed=2)
+    bags = bagged(parts, y, first=10)
+    for turn in (0, 4, 8):
+        counts = sum(bags.of(10 + turn + k).val.int() for k in range(4))
+        assert counts.equal((parts.train | parts.val).int())
+    assert not bags.of(14).val.equal(bags.of(10).val)
+
+
+def test_the_labels_of_test_nodes_do_not_matter_to_the_bags() -> None:
+    y = torch.rand(200, generator=torch.Generator().manual_seed(0))
+    parts = split(y, seed=3)
+    other = torch.where(parts.test, 1 - y, y)
+    assert all(bagged(parts, y).of(k).val.equal(bagged(parts, other).of(k).val) for k in range(6))
+
+
+def test_a_plain_split_is_the_same_for_every_seed() -> None:
+    parts = split(torch.arange(40) % 2)
+    assert split_for(parts, 3) is parts
+    assert isinstance(bagged(parts, torch.arange(40) % 2), BaggedSplit)

@@ -128,6 +128,13 @@ def fit(
         int | None,
         typer.Option(help="Number of ensemble members (default: 8; 1 when training in pieces).", min=1),
     ] = None,
+    bagging: Annotated[
+        bool,
+        typer.Option(
+            help="Let every ensemble member divide the training and validation nodes anew, so that the model "
+            "learns from all of them (random splits only)."
+        ),
+    ] = True,
     max_epochs: Annotated[int, typer.Option(help="Maximum number of epochs per run.")] = 1000,
     patience: Annotated[
         int, typer.Option(help="Stop a run after this many epochs without improvement.")
@@ -217,7 +224,7 @@ def fit(
         fixed={name: value for name, value in given.items() if value is not None},
         models="auto" if models == "auto" else tuple(name.strip() for name in models.split(",")),
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
-        hidden=hidden, pieces=pieces, metric=metric,
+        bagging=bagging, hidden=hidden, pieces=pieces, metric=metric,
         class_weight=None if class_weight == "none" else class_weight, conformal=conformal,
         max_epochs=max_epochs, patience=patience, seed=seed,
         time_limit=None if time_limit == "none" else time_limit,

@@ -19,6 +19,7 @@ from plap.data.labels import encode
 from plap.data.sampling import check_seed, generator
 from plap.data.tasks import Task
 from plap.errors import InputError
+from plap.split_masks import SplitLike
 
 Rates = tuple[float, float, float]
 
@@ -252,6 +253,61 @@ class HoldOut:
 
     train: Tensor
     val: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class BaggedSplit(HoldOut):
+    """Training and validation nodes that each member of an ensemble divides anew.
+
+    The member with the seed ``first`` has ``train`` and ``val`` themselves. Every other one has as many nodes
+    of each stratum in both. Successive members hold different nodes out, until each node was held out once;
+    then the nodes are shuffled. So the ensemble learns from all labels, and each is unknown to some members.
+
+    See :func:`bagged`.
+    """
+
+    strata: Tensor
+    """int64 [N]: nodes of one stratum are exchanged for one another."""
+    first: int
+
+    def of(self, seed: int) -> HoldOut:
+        """How the member with this seed divides the nodes."""
+        either = self.train | self.val
+        turns = max(1, -(-int(either.sum()) // max(1, int(self.val.sum()))))
+        turn, position = divmod(seed - self.first, turns)
+        rng = generator(abs(turn))
+        val = torch.zeros_like(self.val)
+        for stratum in self.strata[either].unique().tolist():
+            here = self.strata == stratum
+            held_out, others = ((here & mask).nonzero().squeeze(1).cpu() for mask in (self.val, self.train))
+            nodes = torch.cat([held_out, others[torch.from_numpy(rng.permutation(others.numel()))]])
+            if turn:
+                nodes = nodes[torch.from_numpy(rng.permutation(nodes.numel()))]
+            count = held_out.numel()
+            places = (position * count + torch.arange(count)) % max(1, nodes.numel())
+            val[nodes[places].to(val.device)] = True
+        return HoldOut(either & ~val, val)
+
+
+def bagged(split: SplitLike, y: Tensor, first: int = 0) -> BaggedSplit:
+    """The split for members that each divide its training and validation nodes anew.
+
+    Examples
+    --------
+    >>> sets = hold_out(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, -1]), share=0.25, seed=0)
+    >>> bags = bagged(sets, torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, -1]))
+    >>> [bags.of(seed).val.nonzero().flatten().tolist() for seed in range(4)]
+    [[3, 4], [2, 7], [0, 6], [1, 5]]
+    """
+    either = split.train | split.val
+    strata = torch.full(either.shape, -1, device=either.device)
+    strata[either] = Task.of(y[either]).strata(y[either])  # test labels stay unseen
+    return BaggedSplit(split.train, split.val, strata, first)
+
+
+def split_for(split: SplitLike, seed: int) -> SplitLike:
+    """What a run with this seed trains on: a bagged split's part for it, or the split itself."""
+    return split.of(seed) if isinstance(split, BaggedSplit) else split
 
 
 def hold_out(y: Tensor, share: float, seed: int) -> HoldOut:

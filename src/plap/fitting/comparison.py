@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,7 +15,7 @@ from plap.checks import check_choice
 from plap.data.dataset import GraphData
 from plap.data.metrics import Interval, differ
 from plap.data.sampling import generator
-from plap.data.splits import Split
+from plap.data.splits import BaggedSplit, Split
 from plap.data.tasks import Task
 from plap.fitting.decisions import settle
 from plap.fitting.search import Fitted
@@ -51,6 +52,7 @@ class Method:
         split: Split,
         task: Task,
         probabilities: Tensor,
+        honest: tuple[Tensor, Tensor],
         seconds: float,
         fitted: Fitted | None = None,
         coverage: float | None = None,
@@ -59,10 +61,14 @@ class Method:
     ) -> Method:
         """The method with its scores: where the test labels are looked at, and nowhere else.
 
-        Temperature, threshold and prediction sets are learned from the validation labels before; ``weighted``
-        says whether the method knew of the task's weights of classes.
+        Temperature, threshold and prediction sets are learned before, from the probabilities and the nodes of
+        ``honest``, see :func:`plap.training.ensemble.held_out`; ``weighted`` says whether the method knew of
+        the task's weights of classes.
         """
-        task, probabilities = settle(task, probabilities, data.y, split.val, coverage, weighted=weighted)
+        judged_by, val = honest
+        task, probabilities = settle(
+            task, probabilities, data.y, val, coverage, weighted=weighted, judged_by=judged_by
+        )
         if fitted is not None:
             ensemble = replace(fitted.ensemble, task=task, probabilities=probabilities)
             fitted = replace(fitted, ensemble=ensemble)
@@ -87,6 +93,13 @@ class Comparison:
     interrupted: bool = False
     remarks: tuple[str, ...] = ()
     """What the fit decided or left out, one sentence each."""
+    bags: BaggedSplit | None = None
+    """How the members divided training and validation nodes, if each did so for itself."""
+
+    @property
+    def learned_from(self) -> Tensor:
+        """Boolean [N]: the nodes whose labels some member of the model may have been trained on."""
+        return self.split.train if self.bags is None else self.split.train | self.split.val
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -153,8 +166,10 @@ class Rival:
     numeric_title: str
     """What it is called for numbers."""
     uses: str
-    run: Callable[[GraphData, Split, Task], Tensor]
-    """Probabilities [N, L] of all nodes from the training labels; validation labels may choose among some."""
+    run: Callable[[GraphData, Split, Task, bool], tuple[Tensor, Tensor]]
+    """Probabilities [N, L] of all nodes from the training labels, among which validation labels may choose;
+    twice. If the last argument is true, the first ones are from the validation labels too, as a bagged
+    model learns from both."""
     refuses: Callable[[GraphData, Task], str | None] = lambda data, task: None
     """Why it cannot be run here: None if it can, empty if that goes without saying."""
     weighted: bool = False
@@ -165,8 +180,13 @@ class Rival:
         return self.numeric_title if task.numeric else self.title
 
 
-def commonest(data: GraphData, split: SplitLike, task: Task) -> Tensor:
+def commonest(data: GraphData, split: SplitLike, task: Task, refit: bool) -> tuple[Tensor, Tensor]:
     """The shares of the classes among the training labels, or their mean, for every node."""
+    shares = _shares(data, split, task)
+    return shares, shares
+
+
+def _shares(data: GraphData, split: SplitLike, task: Task) -> Tensor:
     labels = data.y[split.train]
     if task.numeric:
         row = labels.double().mean()[None].float()
@@ -177,10 +197,11 @@ def commonest(data: GraphData, split: SplitLike, task: Task) -> Tensor:
     return row.expand(data.graph.num_nodes, -1)
 
 
-def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
+def boosted(data: GraphData, split: Split, task: Task, refit: bool) -> tuple[Tensor, Tensor]:
     """Histogram gradient boosting of scikit-learn on the features alone.
 
-    At most 200 rounds, fewer where the validation loss does not improve; weights of classes as in the fit. On
+    At most 200 rounds, fewer where the validation loss does not improve; weights of classes as in the fit. To
+    ``refit`` is to boost for as many rounds with the validation nodes too. On
     more than 200,000 nodes, 100 trees over all classes learn from 50,000 nodes and answer for validation and
     test nodes; the others get the shares of the classes (or the mean).
     """
@@ -195,29 +216,33 @@ def boosted(data: GraphData, split: Split, task: Task) -> Tensor:
     train, val = (_nodes(mask, sampled=large) for mask in (split.train, split.val))
     asked = _nodes(split.val | split.test) if large else np.arange(x.shape[0])
     labels = data.y.numpy()
-    weights = task.weights(data.y[train])
     kind = HistGradientBoostingRegressor if task.numeric else HistGradientBoostingClassifier
-    few = {"max_iter": max(10, _FEW_TREES // task.num_outputs), "learning_rate": 0.3}
-    model = kind(
-        **(few if large else {"max_iter": _TREES}), early_stopping=True, n_iter_no_change=15, random_state=0
-    )
+    rounds = max(10, _FEW_TREES // task.num_outputs) if large else _TREES
+    rate = 0.3 if large else 0.1
     seen = np.isin(labels[val], labels[train]) | task.numeric
+
+    def answers(rows: np.ndarray, rounds: int, **early: Any) -> tuple[Tensor, int]:
+        model = kind(max_iter=rounds, learning_rate=rate, random_state=0, early_stopping=bool(early))
+        model.set_params(n_iter_no_change=15)
+        weights = task.weights(data.y[rows])
+        model.fit(x[rows], labels[rows], sample_weight=None if weights is None else weights.numpy(), **early)
+        said = model.predict(x[asked])[:, None] if task.numeric else model.predict_proba(x[asked])
+        every = (
+            _shares(data, split, task).clone()
+            if large
+            else torch.zeros(x.shape[0], task.num_outputs, dtype=torch.float32)
+        )
+        classes = np.zeros(1, dtype=np.int64) if task.numeric else model.classes_
+        every[asked] = 0
+        every[asked[:, None], classes] = torch.from_numpy(said).float()
+        return every, model.n_iter_
+
     # Threads that wait for one another at every node of a tree cost more than they bring where rows are few.
     with threadpool_limits(torch.get_num_threads() if train.size * x.shape[1] > _WORTH_THREADS else 1):
-        model.fit(
-            x[train], labels[train], sample_weight=None if weights is None else weights.numpy(),
-            X_val=x[val][seen], y_val=labels[val][seen],
-        )  # fmt: skip
-        said = model.predict(x[asked])[:, None] if task.numeric else model.predict_proba(x[asked])
-    every = (
-        commonest(data, split, task).clone()
-        if large
-        else torch.zeros(x.shape[0], task.num_outputs, dtype=torch.float32)
-    )
-    classes = np.zeros(1, dtype=np.int64) if task.numeric else model.classes_
-    every[asked] = 0
-    every[asked[:, None], classes] = torch.from_numpy(said).float()
-    return every
+        honest, best = answers(train, rounds, X_val=x[val][seen], y_val=labels[val][seen])
+        if not refit:
+            return honest, honest
+        return answers(np.union1d(train, val), best)[0], honest
 
 
 def _nodes(mask: Tensor, *, sampled: bool = False) -> np.ndarray:
@@ -237,20 +262,30 @@ def _boosting_refuses(data: GraphData, task: Task) -> str | None:
     return None
 
 
-def propagated(data: GraphData, split: SplitLike, task: Task) -> Tensor:
+def propagated(data: GraphData, split: SplitLike, task: Task, refit: bool) -> tuple[Tensor, Tensor]:
     """Label propagation from the training labels, its p and mu chosen by the validation labels.
 
-    On more than 200,000 nodes, and for numbers, p is 2.
+    To ``refit`` is to propagate both with this p and mu. On more than 200,000 nodes, and for numbers, p is 2.
     """
     large = data.graph.num_nodes > _LARGE
-    known = torch.where(split.train, data.y, torch.nan if task.numeric else -1)
-    if task.numeric:
-        found = [numbers.unsqueeze(1) for numbers in spread(data.graph, known, _MUS, few_steps=large)]
-    elif large:
-        found = spread(data.graph, known, _MUS, num_classes=task.num_outputs, few_steps=True)
-    else:
-        found = [_minimiser(data, known, task, p, mu) for p in (1.5, 2.0) for mu in _MUS]
-    return max(found, key=lambda said: task.merit(data.y[split.val], said[split.val])).float()
+    linear = large or task.numeric
+    settings = [(p, mu) for p in ((2.0,) if linear else (1.5, 2.0)) for mu in _MUS]
+
+    def spread_from(nodes: Tensor, settings: Sequence[tuple[float, float]]) -> list[Tensor]:
+        known = torch.where(nodes, data.y, torch.nan if task.numeric else -1)
+        if not linear:
+            return [_minimiser(data, known, task, p, mu) for p, mu in settings]
+        classes = None if task.numeric else task.num_outputs
+        found = spread(data.graph, known, [mu for _, mu in settings], num_classes=classes, few_steps=large)
+        return [said.reshape(said.shape[0], -1).float() for said in found]
+
+    found = spread_from(split.train, settings)
+    merits = [task.merit(data.y[split.val], said[split.val]) for said in found]
+    best = merits.index(max(merits))
+    if not refit:
+        return found[best], found[best]
+    (again,) = spread_from(split.train | split.val, settings[best : best + 1])
+    return again, found[best]
 
 
 def _minimiser(data: GraphData, known: Tensor, task: Task, p: float, mu: float) -> Tensor:

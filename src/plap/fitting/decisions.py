@@ -63,8 +63,12 @@ def settle(
     coverage: float | None = None,
     *,
     weighted: bool = True,
+    judged_by: Tensor | None = None,
 ) -> tuple[Task, Tensor]:
     """Learn from validation labels how probabilities [N, L] become predictions.
+
+    Where the labels of the nodes ``val`` were learned from by some of those who predict, ``judged_by`` has
+    the probabilities of the others.
 
     - One class per node: a temperature that makes probabilities as good as possible by log loss; for two
       classes and a metric that is not accuracy or log loss, the threshold that is best for F1 of the rarer
@@ -89,7 +93,8 @@ def settle(
     >>> round(float(sure.max()), 2), round(float(less_sure.max()), 2)
     (0.99, 0.8)
     """
-    labels, said = y[val], probabilities[val]
+    honest = probabilities if judged_by is None else judged_by
+    labels, said = y[val], honest[val]
     if isinstance(task, Regression):
         wanted = coverage or _INTERVAL
         width = _conformal_quantile((labels - task.decode(said)).abs().double(), wanted)
@@ -102,7 +107,7 @@ def settle(
         said = task.calibrated(said)
     task = replace(task, temperature=_temperature(labels, said))
     probabilities = task.calibrated(probabilities)
-    said = probabilities[val]
+    said = task.calibrated(honest[val])
     if task.prior_shift and task.positive is not None:
         even = task.calibrated(torch.full((1, 2), 0.5))
         task = replace(task, threshold=float(even[0, task.positive]))

@@ -20,7 +20,7 @@ from torch import Tensor
 from plap.data.columns import ColumnTransform, drift, infer_columns
 from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
-from plap.data.splits import HoldOut, hold_out
+from plap.data.splits import HoldOut, bagged, hold_out
 from plap.data.tables.in_memory import as_frame, is_frame
 from plap.data.tasks import ClassWeight, Multiclass, Task
 from plap.errors import InputError
@@ -34,6 +34,7 @@ from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.sparse import compact
 from plap.training import RunConfig, Trial
+from plap.training.ensemble import held_out
 from plap.training.loop import ProgressCallback
 
 _SEARCHED = ("p", "mu", "K", "lr", "dropout", "weight_decay", "penalty", "gamma")
@@ -48,6 +49,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
     feature_names_in_: NDArray[np.object_]
     columns_: ColumnTransform | None
     validation_score_: float
+    bagging: bool
     task_: Task
     _width: int
     _configs: list[RunConfig]
@@ -79,6 +81,8 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             memory_budget=self.memory_budget, time_limit=self.time_limit, device=self.device,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
+        if train is None and self.bagging:
+            sets = bagged(sets, labels, self.seed)
         fitted = fit_model(
             graph, features, labels, sets, settings, task=task, progress=progress,
             time_limit=settings.start_clock(),
@@ -88,8 +92,9 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
         runs = fitted.members
         self.validation_score_ = task.metric.sign * float(np.mean([run.val_score for run in runs]))
         self._configs, self._states = [run.config for run in runs], tuple(run.state for run in runs)
+        judged_by, judged = held_out(fitted.ensemble, sets)
         self.task_, self._probabilities = settle(
-            fitted.ensemble.task, fitted.ensemble.probabilities, labels, sets.val
+            fitted.ensemble.task, fitted.ensemble.probabilities, labels, judged, judged_by=judged_by
         )
         self._digests = (graph.digest, features_digest(features))
         return self
@@ -200,6 +205,9 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         Members of the ensemble whose mean probabilities predict.
     validation : float
         Share of the known labels that is set aside, unless ``fit`` is given the sets.
+    bagging : bool
+        Whether every member sets other labels aside, so that the ensemble learns from all of them; not where
+        ``fit`` is given the sets.
     metric : str, optional
         What the search and early stopping go by, see :data:`plap.data.METRICS`; accuracy by default.
     class_weight : {"balanced", None} or mapping
@@ -265,6 +273,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         penalty: str | None = None,
         gamma: float | None = None,
         unknown: Any = None,
+        bagging: bool = True,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
@@ -276,7 +285,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
         self.seed = seed
         self.memory_budget, self.time_limit, self.device = memory_budget, time_limit, device
         self.metric, self.class_weight = metric, class_weight
-        self.unknown = unknown
+        self.unknown, self.bagging = unknown, bagging
 
     def fit(
         self,

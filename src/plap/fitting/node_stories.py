@@ -252,7 +252,7 @@ def _telling_nodes(comparison: Comparison, effort: _Effort) -> list[tuple[int, s
         worst = off.topk(min(effort.uncertain + effort.wrong, int(test.sum()))).indices.tolist()
         return [(node, "held out, far from its true number") for node in worst]
     assert isinstance(task, Multiclass)
-    margin, unseen = task.margins(said), ~comparison.split.train
+    margin, unseen = task.margins(said), ~comparison.learned_from
     count = min(effort.uncertain, int(unseen.sum()))
     doubtful = margin.masked_fill(~unseen, 2.0).topk(count, largest=False).indices.tolist()
     chosen = [(node, "least certain") for node in doubtful]

@@ -296,7 +296,7 @@ def _uncertain(comparison: Comparison) -> list[NodeRow]:
     order = torch.stack([first_of, others], 1)
     top = said.gather(1, order)
     rows = []
-    unseen = (~comparison.split.train).nonzero().squeeze(1)
+    unseen = (~comparison.learned_from).nonzero().squeeze(1)
     for node in unseen[task.margins(said[unseen]).argsort()[:_ROWS]].tolist():
         first, second = order[node].tolist()
         known = names[int(data.y[node])] if int(data.y[node]) >= 0 else None

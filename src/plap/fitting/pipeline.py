@@ -15,7 +15,7 @@ from torch import Tensor
 from plap.checks import near_miss
 from plap.data.dataset import GraphData
 from plap.data.resolve import as_graph_data
-from plap.data.splits import Split
+from plap.data.splits import BaggedSplit, Split, bagged
 from plap.data.splits import split as split_nodes
 from plap.data.tables.assembly import encode_columns
 from plap.data.tables.collections import split_graphs
@@ -29,7 +29,9 @@ from plap.fitting.result import FitResult
 from plap.fitting.search import Announce, Fitted, NothingTrainedError, Train, fit_model
 from plap.fitting.settings import MODEL, FitSettings
 from plap.models import find_model
+from plap.split_masks import SplitLike
 from plap.training.config import OF_TRAINING
+from plap.training.ensemble import held_out
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Ranks, join_ranks
 
@@ -40,6 +42,11 @@ _SHARE_OF_EACH = 0.75
 _WITHOUT_EDGES = (
     "No model that uses the edges was clearly better on the validation nodes than {}, which ignores them, so "
     "it was chosen; --models pgnn searches pGNN alone."
+)
+_BAGGED = (
+    "The members of the ensemble divide the {:,} nodes that are not held out into training and validation "
+    "nodes each in its own way, so that the model learns from all of their labels; --no-bagging trains every "
+    "member on the same nodes."
 )
 
 
@@ -109,8 +116,9 @@ def fit(
     task, remarks = choose_task(data, split, settings)
     data = weigh_relations(data, split, task, settings)
     if settings.pieces is None:
-        train = _OnWholeGraph(data, split, settings, task)
-        return _Comparing(data, split, settings, task, announce).run(train, remarks)
+        bags = _bags(data, split, settings)
+        train = _OnWholeGraph(data, bags or split, settings, task)
+        return _Comparing(data, split, settings, task, announce, bags).run(train, remarks)
     with ExitStack() as stack:
         ranks = ranks or stack.enter_context(join_ranks(settings.pieces.device))
         folder = Path(checkpoints or stack.enter_context(tempfile.TemporaryDirectory()))
@@ -154,6 +162,17 @@ def choose_split(
     return split_nodes(data, kind or "stratified", preset=preset, seed=seed, index=index)
 
 
+def _bags(data: GraphData, split: Split, settings: FitSettings) -> BaggedSplit | None:
+    """The split for members that each divide training and validation nodes anew, where that is all right.
+
+    It is not where somebody else said which nodes are for training, nor with prediction sets, whose coverage
+    is certain only for nodes that no member learned from.
+    """
+    if not settings.bagging or settings.conformal is not None or split.kind not in ("stratified", "chien"):
+        return None
+    return bagged(split, data.y, settings.seed)
+
+
 def _hardly_trained(methods: Sequence[Method]) -> Iterator[str]:
     """What to say of methods that the clock ended when they had hardly begun."""
     for method in methods:
@@ -187,7 +206,7 @@ def check_learnable(data: GraphData) -> None:
 class _OnWholeGraph:
     """Searches and trains on the whole graph."""
 
-    def __init__(self, data: GraphData, split: Split, settings: FitSettings, task: Task) -> None:
+    def __init__(self, data: GraphData, split: SplitLike, settings: FitSettings, task: Task) -> None:
         self._data, self._split, self._settings, self._task = data, split, settings, task
         self._deadline = settings.start_clock()
 
@@ -208,6 +227,7 @@ class _Comparing:
     settings: FitSettings
     task: Task
     announce: Announce | None = None
+    bags: BaggedSplit | None = None
     alone: bool = True
 
     def run(self, train: Train, remarks: tuple[str, ...]) -> FitResult:
@@ -234,33 +254,40 @@ class _Comparing:
             else:
                 interrupted = method.interrupted
                 methods += [] if interrupted else [method]
+        if self.bags is not None and len(methods[0].fitted.members if methods[0].fitted else ()) > 1:
+            remarks += (_BAGGED.format(int(self.bags.train.sum() + self.bags.val.sum())),)
         if any(method.fitted is not None and method.fitted.out_of_time for method in methods):
             remarks += (self.settings.said_of_time, *_hardly_trained(methods))
-        return FitResult(self.data, self.split, self.settings, tuple(methods), interrupted, remarks)
+        return FitResult(
+            self.data, self.split, self.settings, tuple(methods), interrupted, remarks, self.bags
+        )
 
     def _trained(self, model: str, train: Train) -> Method:
         kind = find_model(model)
         begin = time.perf_counter()
         fitted = train(model, self._tell(kind.title_or_name))
         kind = find_model(fitted.config.model)
-        return self._judged(kind.title_or_name, kind.uses, fitted.ensemble.probabilities, begin, fitted)
+        honest = held_out(fitted.ensemble, self.bags or self.split)
+        said = fitted.ensemble.probabilities
+        return self._judged(kind.title_or_name, kind.uses, said, honest, begin, fitted)
 
     def _simple(self, rival: Rival) -> Method:
         name = rival.name(self.task)
         self._tell(name)
         begin = time.perf_counter()
-        found = rival.run(self.data, self.split, self.task)
-        return self._judged(name, rival.uses, found, begin, weighted=rival.weighted)
+        said, judged_by = rival.run(self.data, self.split, self.task, self.bags is not None)
+        honest = judged_by, self.split.val
+        return self._judged(name, rival.uses, said, honest, begin, weighted=rival.weighted)
 
     def _tell(self, name: str) -> ProgressCallback | None:
         return None if self.announce is None else self.announce(name)
 
     def _judged(
-        self, name: str, uses: str, probabilities: Tensor, begin: float, fitted: Fitted | None = None,
-        *, weighted: bool = True,
+        self, name: str, uses: str, probabilities: Tensor, honest: tuple[Tensor, Tensor], begin: float,
+        fitted: Fitted | None = None, *, weighted: bool = True,
     ) -> Method:  # fmt: skip
         task = self.task if fitted is None else fitted.ensemble.task
         return Method.judged(
-            name, uses, self.data, self.split, task, probabilities, time.perf_counter() - begin, fitted,
-            self.settings.conformal, weighted=weighted,
+            name, uses, self.data, self.split, task, probabilities, honest, time.perf_counter() - begin,
+            fitted, self.settings.conformal, weighted=weighted,
         )  # fmt: skip

@@ -92,6 +92,7 @@ class FitResult(Comparison):
                 "rates": split.rates,
                 "sizes": split.sizes,
                 "digest": split.digest,
+                "bagged": self.bags is not None,
             },
             "settings": asdict(self.settings),
             "threads": torch.get_num_threads(),

@@ -149,7 +149,7 @@ def _calibration(comparison: Comparison, task: Multiclass) -> list[CalibrationBi
 def _suspects(comparison: Comparison, task: Multiclass) -> list[SuspectRow]:
     """Nodes that the model did not learn from, with the highest probability of the positive class first."""
     data, positive = comparison.data, task.positive
-    score = comparison.model.probabilities[:, positive].masked_fill(comparison.split.train, -1.0)
+    score = comparison.model.probabilities[:, positive].masked_fill(comparison.learned_from, -1.0)
     top = score.topk(min(_SUSPECTS, score.shape[0])).indices
     roles = {"val": comparison.split.val, "test": comparison.split.test}
     words = {"val": "validation", "test": "held out"}

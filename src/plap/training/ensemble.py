@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from plap.checks import check_integer
+from plap.data.splits import BaggedSplit
 from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
@@ -53,7 +54,8 @@ def train_ensemble(
     Parameters
     ----------
     graph, x, y, split :
-        As for :func:`plap.training.train_runs`.
+        As for :func:`plap.training.train_runs`; a :class:`plap.data.splits.BaggedSplit` is divided anew by
+        every member.
     config : RunConfig, or a sequence of them
         Of several, each is trained with the first seed, then each with the next, and so on.
     seeds : int or sequence of int
@@ -91,6 +93,22 @@ def train_ensemble(
     runs = [done[each] for each in wanted]
     complete = [run for run in runs if not run.out_of_time]
     return combine(complete or lasting([run for run in runs if run.best_epoch > 0]) or runs, task)
+
+
+def held_out(ensemble: Ensemble, split: SplitLike) -> tuple[Tensor, Tensor]:
+    """Probabilities [N, L] that are honest for some nodes whose labels are known, and which these are, [N].
+
+    Those are the validation nodes, unless the split is bagged: then all nodes that some member was not
+    trained on, with the mean over just these members.
+    """
+    if not isinstance(split, BaggedSplit):
+        return ensemble.probabilities, split.val
+    runs = [run for run in ensemble.runs if run.best_epoch > 0]
+    unseen = torch.stack([split.of(run.config.seed).val for run in runs])
+    each = ensemble.task.probabilities(torch.stack([run.logits for run in runs]))
+    counts = unseen.sum(0)
+    means = (each * unseen.unsqueeze(2)).sum(0) / counts.clamp(min=1).unsqueeze(1)
+    return torch.where(counts.unsqueeze(1) > 0, means, ensemble.probabilities), counts > 0
 
 
 def combine(runs: Sequence[RunResult], task: Task) -> Ensemble:

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from plap.data.splits import split_for
 from plap.graph import Graph
 from plap.nn.linear import Features
 from plap.split_masks import SplitLike
@@ -62,18 +63,20 @@ def train_side_by_side(
 ) -> list[RunResult]:
     """As :func:`plap.training.train_runs` with one split, on as many processes as PyTorch has threads.
 
-    Where that does not pay, or processes cannot be forked, it is :func:`plap.training.train_runs` itself. A
-    process has one thread, so results are those of ``torch.set_num_threads(1)``. Ctrl-C ends all runs, which
-    keep their best so far.
+    If it is a :class:`plap.data.splits.BaggedSplit`, every run divides it by its own seed. Where processes
+    cannot be forked, or do not pay, it is :func:`plap.training.train_runs` itself. A process has one thread,
+    so results are those of ``torch.set_num_threads(1)``. Ctrl-C ends all runs, which keep their best so far.
     """
     deadline = Deadline.of(time_limit)
     workers = processes_for(graph)
     given = (graph, x, y)
+    parts = {seed: split_for(split, seed) for seed in {config.seed for config in configs}}
+    splits = [parts[config.seed] for config in configs]
     if workers == 1 or not pays(graph, configs, options):
-        return train_runs(*given, configs, split, progress=progress, time_limit=deadline, **options)
+        return train_runs(*given, configs, splits, progress=progress, time_limit=deadline, **options)
     batches = _batches(configs, graph, x, y, workers)
     if len(batches) == 1:
-        return train_runs(*given, configs, split, progress=progress, time_limit=deadline, **options)
+        return train_runs(*given, configs, splits, progress=progress, time_limit=deadline, **options)
     meter = _Meter(progress, [[configs[run].max_epochs for run in batch] for batch in batches])
     results: dict[int, RunResult] = {}
     with Interrupts() as interrupts, _Pool(min(workers, len(batches))) as pool:
@@ -83,7 +86,7 @@ def train_side_by_side(
             return train_runs(
                 *given,
                 work[number],
-                split,
+                [splits[run] for run in batches[number]],
                 progress=_stopping_at(stop, report),
                 time_limit=deadline,
                 **options,
