@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +88,7 @@ def test_a_temperature_is_learned_from_honest_probabilities() -> None:
 def test_random_splits_are_bagged_and_the_page_says_so(data: GraphData, parts: Split, tmp_path: Path) -> None:
     found = fit(data, parts, settings=QUICK)
     assert found.bags is not None
-    assert any("--no-bagging" in note and "192 nodes" in note for note in found.notes)
+    assert any("--no-bagging" in note and "192 labelled nodes" in note for note in found.notes)
     assert found.learned_from.equal(parts.train | parts.val)
     found.save(tmp_path / "out")
     assert load_metrics(tmp_path / "out")["split"]["bagged"] is True
@@ -137,7 +138,7 @@ def test_numbers_are_bagged_and_their_intervals_hold() -> None:
 def test_an_estimator_bags_unless_it_is_given_the_sets(data: GraphData) -> None:
     y = data.y.clone()
     y[200:] = -1
-    common = {"p": 2.0, "tune": None, "seeds": 3, "max_epochs": 10}
+    common: dict[str, Any] = {"p": 2.0, "tune": None, "seeds": 3, "max_epochs": 10}
     bagging = plap.PGNNClassifier(**common).fit(data.graph, data.x, y).predict_proba()
     plain = plap.PGNNClassifier(**common, bagging=False).fit(data.graph, data.x, y).predict_proba()
     assert not np.array_equal(bagging, plain)
@@ -148,7 +149,7 @@ def test_an_estimator_bags_unless_it_is_given_the_sets(data: GraphData) -> None:
         .predict_proba()
         for flag in (True, False)
     ]
-    assert np.array_equal(*given)
+    assert np.array_equal(given[0], given[1])
     assert np.array_equal(given[0], plain)
 
 

@@ -28,7 +28,7 @@ def attack(
     budget: Annotated[
         float | None,
         typer.Option(
-            help="Largest share of the edges that the adversary may change (default: 0.1; with --local 1)."
+            help="Largest share of the edges that the adversary may change (default: 0.1, or 1 with --local)."
         ),
     ] = None,
     graph: Annotated[

@@ -26,7 +26,7 @@ def propagation(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """The operator against the textbook formulation, sparse products and PyG's GCN."""
+    """Compare the operator with the textbook formulation, sparse products and PyG's GCN."""
     _measure("propagation", json_out, as_json, with_large=large, root=root)
 
 
@@ -48,7 +48,7 @@ def scale(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """The operator on a graph of 100 million entries: time and memory; and what a memory budget costs."""
+    """Time and memory of the operator on a graph of 100 million entries, and the cost of a memory budget."""
     _measure("scale", json_out, as_json, share=share)
 
 
@@ -58,7 +58,7 @@ def parts(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """Training in pieces (METIS parts) against the whole graph: accuracy, and memory that a step keeps."""
+    """Compare training in pieces (METIS parts) with the whole graph: accuracy and memory per step."""
     _measure("parts", json_out, as_json, root=root)
 
 
@@ -97,7 +97,7 @@ def ddp_scaling(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """An epoch of training in pieces by two processes against one."""
+    """Compare an epoch of training in pieces on two processes with one on a single process."""
     _measure("ddp_scaling", json_out, as_json)
 
 
@@ -108,9 +108,9 @@ def gpu(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """The Triton backend on a GPU: checked against the dense formula, then measured; one table to share.
+    """Check the Triton backend on a GPU against the dense formula, measure it, and print one table to share.
 
-    Ends with exit code 1 if a result is further from the dense formula than it may be.
+    Exits with code 1 if a result differs from the dense formula by more than the tolerance.
     """
     result = _measure("gpu", json_out, as_json, device=device, large=large)
     if not result["verified"]:

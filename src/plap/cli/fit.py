@@ -103,15 +103,15 @@ def fit(
     hidden: Annotated[
         int | None,
         typer.Option(
-            help="Fix the number of hidden units (default: 16; 64 for deep networks and for the best)."
+            help="Fix the number of hidden units (default: 16, and 64 for the best; deep networks have 64)."
         ),
     ] = None,
     tune: Annotated[bool, typer.Option(help="Search for the hyperparameters that are not fixed.")] = True,
     models: Annotated[
         str,
         typer.Option(
-            help="Models that the search may choose from, separated by commas; auto is pgnn, and mlp and "
-            "deep-pgnn as well where linked nodes tend to differ."
+            help="Models that the search may choose from, separated by commas; auto is pgnn, plus mlp and "
+            "deep-pgnn where linked nodes tend to differ in class and no hyperparameter is fixed."
         ),
     ] = "auto",
     budget: Annotated[
@@ -142,8 +142,8 @@ def fit(
     stop_by: Annotated[
         str,
         typer.Option(
-            help="What early stopping watches on validation nodes: accuracy (the metric, whatever --metric "
-            "is) or loss."
+            help="What early stopping watches on validation nodes: accuracy (that is, the metric set by "
+            "--metric) or loss."
         ),
     ] = "accuracy",
     stopping: Annotated[
@@ -157,7 +157,7 @@ def fit(
         str | None,
         typer.Option(
             help=f"Metric for the search, early stopping and the headline: {', '.join(METRICS)} (default: "
-            "follows the data)."
+            "depends on the data)."
         ),
     ] = None,
     class_weight: Annotated[
@@ -176,7 +176,7 @@ def fit(
     parts: Annotated[
         int | None, typer.Option(help="Train in pieces: cut the graph into this many METIS parts.")
     ] = None,
-    parts_per_batch: Annotated[int | None, typer.Option(help="Parts per piece.")] = None,
+    parts_per_batch: Annotated[int | None, typer.Option(help="Parts per piece (default: 1).")] = None,
     graphs_per_batch: Annotated[
         int | None, typer.Option(help="Graphs per piece, for a folder of graph folders.")
     ] = None,
@@ -188,7 +188,8 @@ def fit(
     ] = "auto",
     device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     checkpoint_every: Annotated[
-        int | None, typer.Option(help="Save a checkpoint every N epochs (training in pieces only).")
+        int | None,
+        typer.Option(help="Save a checkpoint every N epochs (default: 10; training in pieces only)."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Resume from the checkpoints (training in pieces only).")

@@ -82,7 +82,9 @@ def inspect(
     ] = None,
     nodes_out: Annotated[
         Path | None,
-        typer.Option(help="With OUT: file for how neighbours change each prediction (.csv or .parquet)."),
+        typer.Option(
+            help="With OUT: file for the effect of neighbours on each prediction (.csv or .parquet)."
+        ),
     ] = None,
     node: Annotated[
         str | None, typer.Option(help="With OUT: explain the prediction for the node with this id.")

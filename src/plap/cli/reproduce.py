@@ -63,7 +63,7 @@ def reproduce(
     ] = None,
     finalists: Annotated[
         int | None,
-        typer.Option(help="Train the N best of the search with several seeds before one is chosen.", min=1),
+        typer.Option(help="Train the N best candidates with several seeds before choosing one.", min=1),
     ] = None,
     finalist_seeds: Annotated[
         int | None, typer.Option(help="Seeds per finalist of a search (default: 3).", min=1)
@@ -73,7 +73,7 @@ def reproduce(
         typer.Option(
             help="When the runs after the search end: best (--patience epochs after the best one), progress "
             "(a falling validation loss counts too) or published (as in the paper's code, after "
-            "--max-epochs). Default: published in the paper's tables unless --patience is given.",
+            "--max-epochs). Default: published in the paper's tables unless --patience or --quick is given.",
         ),
     ] = None,
     quick: Annotated[

@@ -44,9 +44,9 @@ _WITHOUT_EDGES = (
     "it was chosen; --models pgnn searches pGNN alone."
 )
 _BAGGED = (
-    "The members of the ensemble divide the {:,} nodes that are not held out into training and validation "
-    "nodes each in its own way, so that the model learns from all of their labels; --no-bagging trains every "
-    "member on the same nodes."
+    "Each member of the ensemble divides the {:,} labelled nodes that are not held out into training and "
+    "validation nodes in its own way, so the model learns from all of them; --no-bagging trains all members "
+    "on the same nodes."
 )
 
 
