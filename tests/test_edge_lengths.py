@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -67,7 +69,8 @@ def test_lengths_follow_any_scale(dtype: torch.dtype, scale: float, sparse: bool
 @every_length
 def test_a_quantile_is_measured_where_it_is_used(kind: type[Penalty]) -> None:
     sorted_norms = norms(X, GRAPH)
-    gamma = 0.9 * float(sorted_norms[round(0.7 * (len(sorted_norms) - 1))])
+    last = float(sorted_norms[round(0.7 * (len(sorted_norms) - 1))])
+    gamma = 0.9 * (last + float(sorted_norms[sorted_norms > last * (1 + 1e-6)][0])) / 2
     known, measured = kind(gamma), kind(Quantile(0.7, times=0.9))
     assert float(measured.measured(X, GRAPH).parameter) == pytest.approx(gamma)
     torch.testing.assert_close(
@@ -164,3 +167,47 @@ def test_measured_lengths_compile_and_go_through_vmap(how: dict[str, Any]) -> No
     torch.testing.assert_close(compiled(X), expected)
     both = torch.func.vmap(call)(torch.stack([X, 2 * X]))
     torch.testing.assert_close(both, torch.stack([expected, call(2 * X)]))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.75, 1.0])
+@pytest.mark.parametrize("kind", [MCP, Huber])
+def test_no_edge_lies_on_a_quantile_so_backends_have_the_same_gradients(
+    kind: type[Penalty], share: float
+) -> None:
+    torch.manual_seed(0)
+    graph = plap.Graph.from_edge_index(torch.randint(0, 40, (2, 120)), num_nodes=40)
+    start = torch.randn(40, 5, dtype=torch.float64)
+    slopes = []
+    for backend in ("torch", "fused"):
+        x = start.clone().requires_grad_()
+        said = plap.propagate(x, graph, penalty=kind(Quantile(share)), mu=0.2, K=2, backend=backend)
+        said.square().sum().backward()
+        slopes.append(x.grad)
+    torch.testing.assert_close(*slopes, rtol=1e-9, atol=1e-9)
+    norms = plap.gradient(start, graph).norm(dim=1)
+    length = Quantile(share).measure(start, graph)
+    assert float((norms - length).abs().min()) > 1e-7 * float(length)
+    assert int((norms <= length).sum()) >= share * (norms.numel() - 2)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "sentence"),
+    [
+        ({"mu": "0.1"}, "mu must be a positive finite number, not '0.1'"),
+        ({"mu": -0.1}, "mu must be a positive finite number, not -0.1"),
+        ({"mu": True, "unit": 2.0}, "mu must be a positive finite number, not True"),
+        ({"mu": torch.tensor(1j)}, "mu must be real, not torch.complex64"),
+        ({"mu": 0.1, "penalty": MCP(torch.tensor(-1.0))}, "gamma must be a positive finite number, not -1"),
+        ({"mu": 0.1, "penalty": MCP(1e13), "unit": 1.0}, "gamma must be at most 1e+12 in float32, not 1e+13"),
+    ],
+)
+def test_a_unit_does_not_hide_what_was_given(keywords: dict[str, Any], sentence: str) -> None:
+    graph = plap.Graph.from_edges([(0, 1), (1, 2)])
+    with pytest.raises(plap.errors.InputError, match=re.escape(sentence)):
+        plap.propagate(torch.randn(3, 2), graph, **{"penalty": MCP(1.0), "unit": "auto"} | keywords)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert repr(MCP(np.float32(0.5))) == "MCP(gamma=0.5)"
+    assert repr(MCP(np.int64(2))) == "MCP(gamma=2)"
+    assert Quantile(torch.tensor(0.5)) == Quantile(0.5)  # type: ignore[arg-type]

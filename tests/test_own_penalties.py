@@ -65,12 +65,24 @@ class Strange(Tukey):
         result: Tensor = torch.special.erfc(nu / self.gamma)
         return result
 
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        return -self.gamma * self.dpsi_dparameter(nu)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        return nu / self.gamma**2 * 2 / math.pi**0.5 * torch.exp(-((nu / self.gamma) ** 2))
+
 
 class Branching(Tukey):
     rho = Penalty.rho
 
     def psi(self, nu: Tensor) -> Tensor:
         return torch.ones_like(nu) if nu.sum() > 0 else nu
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        return torch.zeros_like(nu)
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        return torch.zeros_like(nu)
 
 
 @pytest.mark.parametrize("penalty", [Tukey(1.5), Lazy(1.5)], ids=repr)
@@ -336,3 +348,80 @@ def test_what_is_a_penalty_passes_the_check(
 def test_a_quantile_is_measured_at_features_of_the_graph(x: Any, graph: Any, sentence: str) -> None:
     with pytest.raises(plap.InputError, match=sentence):
         MCP("auto").measured(x, graph)
+
+
+class TwoNumbers(Tukey):
+    """Keeps a second number that nobody knows of."""
+
+    def __init__(self, gamma: float | Tensor, b: float = 2.0) -> None:
+        super().__init__(gamma)
+        self.b = b
+
+
+class Steep(Tukey):
+    """Has a wrong derivative in ν."""
+
+    def dpsi_dlog_nu(self, nu: Tensor) -> Tensor:
+        return nu * 0 + 7
+
+
+class Shifted(Tukey):
+    """Has a wrong derivative in γ."""
+
+    def dpsi_dparameter(self, nu: Tensor) -> Tensor:
+        return 2 * super().dpsi_dparameter(nu)
+
+
+class Bent(Power):
+    """Would be treated as the power that it is not."""
+
+    def psi(self, nu: Tensor) -> Tensor:
+        return torch.exp(-nu)
+
+
+class OwnMCP(Penalty):
+    """MCP, but of the degree that a penalty has by default."""
+
+    unbounded = True
+    gamma: float | Tensor
+
+    def psi(self, nu: Tensor) -> Tensor:
+        return torch.clamp(torch.rsqrt(nu) - 1 / self.gamma, min=0)
+
+
+@pytest.mark.parametrize(
+    ("penalty", "unit", "sentence"),
+    [
+        (
+            TwoNumbers(3.0, b=5.0),
+            1.0,
+            "penalty TwoNumbers has b = 5.0, which is lost where its gamma",
+        ),
+        (Steep(1.0), 1.0, "dpsi_dlog_nu of penalty Steep must be a derivative of psi, but at nu = "),
+        (Shifted(1.0), 1.0, "dpsi_dparameter of penalty Shifted must be a derivative of psi"),
+        (Bent(1.5), 1.0, "penalty Bent defines psi, but a Power always counts as y^p"),
+        (
+            OwnMCP(1.0),
+            "auto",
+            "unit needs psi(4 nu; 2 gamma) = 2^(degree - 2) psi(nu; gamma), but ",
+        ),
+    ],
+)
+def test_refuses_what_would_be_silently_wrong(penalty: Penalty, unit: Any, sentence: str) -> None:
+    graph = plap.Graph.from_edges([(0, 1), (1, 2)])
+    x = torch.randn(3, 2, dtype=torch.float64)
+    with pytest.raises(plap.errors.InputError, match=re.escape(sentence)):
+        plap.propagate(x, graph, penalty=penalty, mu=0.1, unit=unit)
+
+
+def test_a_degree_that_is_right_makes_a_unit_of_the_data_work() -> None:
+    class RightMCP(OwnMCP):
+        degree = 1.0
+
+    graph = plap.Graph.from_edges([(0, 1), (1, 2), (0, 2)])
+    x = torch.randn(3, 2, dtype=torch.float64)
+    here = plap.propagate(x, graph, penalty=RightMCP(1.2), mu=0.1, unit="auto")
+    there = plap.propagate(1000 * x, graph, penalty=RightMCP(1.2), mu=0.1, unit="auto")
+    torch.testing.assert_close(there, 1000 * here)
+    torch.testing.assert_close(here, plap.propagate(x, graph, penalty=MCP(1.2), mu=0.1, unit="auto"))
+    plap.propagate(x, graph, penalty=OwnMCP(1.2), mu=0.1)  # its degree does not matter here

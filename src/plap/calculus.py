@@ -305,6 +305,8 @@ def _check_function(name: str, f: Tensor, rows: int, meaning: str) -> None:
     if not isinstance(f, Tensor) or f.dtype not in (torch.float32, torch.float64):
         kind = f.dtype if isinstance(f, Tensor) else type(f).__name__
         raise InputError(f"{name} must be a float32 or float64 tensor, not {kind}")
+    if f.layout != torch.strided:
+        raise InputError(f"{name} must be a dense tensor, not {f.layout}")
     if f.ndim not in (1, 2) or f.shape[0] != rows or 0 in f.shape[1:]:
         raise InputError(
             f"{name} must have shape [{rows}] or [{rows}, C] with {meaning} = {rows}, not {list(f.shape)}"

@@ -16,6 +16,8 @@ Unit = float | Tensor | Literal["auto"]
 
 _SAMPLED = 2**16
 """Entries of a graph that are enough to know the length of an edge."""
+_APART = 1e-6
+"""Relative difference of lengths that rounding does not reach."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,8 @@ class Quantile:
     """A length that is measured where it is used: a quantile of the edge norms at X.
 
     ``MCP(Quantile(0.7))`` leaves out the longest 30 % of the edges of X, whatever the scale of X is. The
-    length counts as a constant in the backward pass.
+    length counts as a constant in the backward pass. It lies half-way between this edge and the next longer
+    one, so that rounding does not decide on which side of it an edge is.
 
     Parameters
     ----------
@@ -37,15 +40,16 @@ class Quantile:
     >>> import plap
     >>> g = plap.Graph.from_edges([(0, 1)], num_nodes=3)
     >>> Quantile(0.5, times=2).measure(torch.tensor([[1.0], [3.0], [5.0]]), g)
-    tensor(4., dtype=torch.float64)
+    tensor(4.0000, dtype=torch.float64)
     """
 
     share: float
     times: float = 1.0
 
     def __post_init__(self) -> None:
-        check_number("the share of a quantile", self.share, least=0, most=1)
-        check_number("times", self.times, above=0)
+        share = check_number("the share of a quantile", self.share, least=0, most=1)
+        object.__setattr__(self, "share", float(share))
+        object.__setattr__(self, "times", float(check_number("times", self.times, above=0)))
 
     def __repr__(self) -> str:
         times = "" if self.times == 1 else f", times={self.times:g}"
@@ -53,10 +57,10 @@ class Quantile:
 
     def measure(self, x: Tensor, graph: Graph) -> Tensor:
         """The length at features x, [N, C] or [R, N, C]: one number, or one per run."""
-        return self.times * typical_edge_norm(x, graph, self.share)
+        return self.times * typical_edge_norm(x, graph, self.share, between=True)
 
 
-def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
+def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5, *, between: bool = False) -> Tensor:
     """A quantile of the edge norms √W_ij ‖x_i/√D_i − x_j/√D_j‖, detached: by default their median.
 
     Self-loops, which have no length, do not count. On a graph with more than 65,536 entries, it is that of as
@@ -67,6 +71,8 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
     x : Tensor, shape [N, C] or [R, N, C]
     graph : Graph
     quantile : float in [0, 1]
+    between : bool
+        Half-way between this edge norm and the next larger one; a little above the largest.
 
     Returns
     -------
@@ -95,17 +101,22 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5) -> Tensor:
             scale = _power_of_two(run)  # squares neither overflow nor vanish, and nothing is rounded
             y = run / scale * root[:, None]
             norms = weight * (y[i] - y[j]).norm(dim=1)
-            found.append(_quantile(norms, quantile).double() * scale.double())
+            found.append(_quantile(norms, quantile, between=between) * scale.double())
         result = torch.stack(found)
     result = torch.where(torch.isfinite(result) & (result > 0), result, 1.0)
     return result if x.ndim == 3 else result.squeeze(0)
 
 
-def _quantile(values: Tensor, share: float) -> Tensor:
+def _quantile(values: Tensor, share: float, *, between: bool) -> Tensor:
     """The value of this rank; where that is 0, the mean of the positive ones. No value is negative."""
     found = values.kthvalue(round(share * (values.numel() - 1)) + 1).values
     mean = values.sum() / (values > 0).sum().clamp(min=1)
-    return torch.where(found > 0, found, mean)
+    found = torch.where(found > 0, found, mean).double()
+    if not between:
+        return found
+    above = found * (1 + 2 * _APART)
+    following = torch.where(values > above, values.double(), torch.inf).amin()
+    return torch.where(torch.isfinite(following), (found + following) / 2, found * (1 + _APART))
 
 
 def _power_of_two(x: Tensor) -> Tensor:

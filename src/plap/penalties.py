@@ -7,7 +7,9 @@ With :math:`\nu = y^2 = W_{ij} \|F_i/\sqrt{D_i} - F_j/\sqrt{D_j}\|^2` the object
 
 and the step of Eq. 11-13 reads the same with :math:`M_{ij} = W_{ij} \psi(\nu_{ij})` and 2μ/c for 2μ/p. If
 :math:`t \mapsto \rho(\sqrt t)` is concave, which holds for every penalty here except powers above 2, a step
-from F to F' lowers the objective by at least :math:`\mu \|F' - F\|^2`.
+from F to F' lowers the objective by at least :math:`\mu \|F' - F\|^2`. For penalties that are
+:attr:`Penalty.unbounded` this holds as long as no edge has the length 0, or with ``eps``: without it, the two
+ends of such an edge no longer interact, and the objective may rise when they part again.
 
 A penalty of your own is a subclass of :class:`Penalty`.
 """
@@ -487,13 +489,16 @@ BUILT_IN: tuple[type[Penalty], ...] = (Power, MCP, SCAD, Huber, Welsch, Geman, C
 
 
 def is_built_in(penalty: Penalty) -> bool:
-    """Whether a penalty is one of this file, or a power, so that its formulas need no check."""
-    return type(penalty) in BUILT_IN or isinstance(penalty, Power)
+    """Whether a penalty is one of this file, so that its formulas need no check."""
+    return type(penalty) in BUILT_IN or isinstance(penalty, Power)  # whose subclasses change no formula
 
 
 def checked(name: str, value: Any, least: float | None) -> Parameter:
     """A number that is at least ``least``, or positive where that is None; a tensor is checked when used."""
-    return value if isinstance(value, Tensor) else check_in_range(name, value, least)
+    if isinstance(value, Tensor):
+        return value
+    number = check_in_range(name, value, least)
+    return number if isinstance(number, float | int | torch.SymFloat) else float(number)  # such as NumPy's
 
 
 def _quantile(name: str, value: Quantile | str) -> Quantile:
@@ -546,6 +551,13 @@ def _check_construction(penalty: Penalty) -> None:
     for constant in penalty.constant_names:
         if not hasattr(penalty, constant):
             raise InputError(f"penalty {name} has no {constant}, which is one of its constant_names")
+    if isinstance(penalty, Power):
+        for function in ("rho", "psi", "dpsi_dlog_nu", "dpsi_dparameter"):
+            if getattr(type(penalty), function) is not getattr(Power, function):
+                raise InputError(
+                    f"penalty {name} defines {function}, but a Power always counts as y^p: derive it from "
+                    "Penalty"
+                )
     value = penalty.parameter if penalty.quantile is None else 1.0
     try:
         again = penalty.at(value)
@@ -557,6 +569,19 @@ def _check_construction(penalty: Penalty) -> None:
         ) from None
     if again.parameter is not value and (isinstance(value, Tensor) or again.parameter != value):
         raise InputError(f"penalty {name} must pass {parameter} to super().__init__ as it is")
+    for attribute, kept in vars(penalty).items():
+        if attribute not in (parameter, "quantile") and _differ(kept, vars(again).get(attribute)):
+            raise InputError(
+                f"penalty {name} has {attribute} = {kept!r}, which is lost where its {parameter} changes: "
+                f"name {attribute} in constant_names"
+            )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    """Whether two numbers or texts are not the same; anything else is not compared."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.shape != other.shape or not torch.equal(one, other)
+    return isinstance(one, float | int | str) and one != other
 
 
 def _check_features(x: Tensor, graph: Graph) -> None:

@@ -30,7 +30,8 @@ _MOST_BENDS = 1
 def check_weights(penalty: Penalty, like: Tensor) -> None:
     """Refuse a penalty of somebody's own whose ψ, ρ or c has no meaning, anywhere on a wide grid.
 
-    ψ must be elementwise, finite and not negative, c positive, and ρ'(y) = c y ψ(y²) where ρ is defined.
+    ψ must be elementwise, finite and not negative, c positive, ρ'(y) = c y ψ(y²) where ρ is defined, and the
+    derivatives of ψ those that autograd finds.
     """
     name = type(penalty).__name__
     with torch.no_grad():
@@ -46,6 +47,7 @@ def check_weights(penalty: Penalty, like: Tensor) -> None:
             _check_elementwise(bound, psi, nu)
             _check_constant(bound)
             _check_slope(bound, theta)
+            _check_derivatives(bound, theta)
             if len(sound) < _MOST_FORMS:
                 sound.add(form)
 
@@ -124,6 +126,46 @@ def _check_slope(bound: Penalty, theta: Tensor) -> None:
         raise InputError(
             f"rho and psi of penalty {name} must satisfy rho'(y) = c y psi(y^2), but at y = {float(y[at]):g} "
             f"rho' is {float(slope[at]):g} and c y psi is {float(expected[at]):g}"
+        )
+
+
+def _check_derivatives(bound: Penalty, theta: Tensor) -> None:
+    """Compare the derivatives of ψ that a penalty defines with those of autograd, near its own length."""
+    name = type(bound).__name__
+    nu = (_norms(theta.device) * theta).square()
+    for function in ("dpsi_dlog_nu", "dpsi_dparameter"):
+        if getattr(type(bound), function) is getattr(Penalty, function):
+            continue
+        given = _values(name, function, "nu", getattr(bound, function)(nu), nu)
+        expected = getattr(Penalty, function)(bound, nu).double()
+        size = torch.maximum(given.abs(), expected.abs())
+        bad = (given - expected).abs() > _SLOPE * size + 1e-12 * expected.abs().amax(1, keepdim=True)
+        if bool((bad.sum(1) > _MOST_BENDS).any()):
+            at = tuple(bad.nonzero()[0].tolist())
+            raise InputError(
+                f"{function} of penalty {name} must be a derivative of psi, but at nu = {float(nu[at]):g} it "
+                f"is {float(given[at]):g}, and autograd finds {float(expected[at]):g}"
+            )
+
+
+def check_degree(penalty: Penalty) -> None:
+    """Refuse a penalty of somebody's own that does not change with the unit as its ``degree`` says."""
+    with torch.no_grad():
+        value = penalty.parameter if penalty.quantile is None else 1.0
+        theta = torch.as_tensor(value, dtype=torch.float64).detach().reshape(-1, 1)
+        nu = (_norms(theta.device) * theta).square()
+        scale = 2.0 if penalty.is_length else 1.0
+        here = penalty.at(theta).psi(nu)
+        there = penalty.at(scale * theta).psi(4 * nu)
+        expected = 2.0 ** (torch.as_tensor(penalty.degree, dtype=torch.float64) - 2) * here
+        bad = (there - expected).abs() > 1e-6 * torch.maximum(there.abs(), expected.abs())
+    if bool((bad.sum(1) > _MOST_BENDS).any()):
+        at = tuple(bad.nonzero()[0].tolist())
+        degree, gamma = float(torch.as_tensor(penalty.degree).reshape(-1)[0]), penalty.parameter_name
+        raise InputError(
+            f"unit needs psi(4 nu; 2 {gamma}) = 2^(degree - 2) psi(nu; {gamma}), but penalty "
+            f"{type(penalty).__name__} with degree {degree:g} has {float(there[at]):g} and "
+            f"{float(expected[at]):g} at nu = {float(nu[at]):g}"
         )
 
 

@@ -19,7 +19,10 @@ from plap.kernels.budget import Shape
 from plap.kernels.torch.backend import aggregation_weights as torch_aggregation_weights
 from plap.memory import MemoryBudget, parse_budget
 from plap.penalties import Penalty, Power, check_in_range, from_arguments, is_built_in
-from plap.penalty_checks import check_weights
+from plap.penalty_checks import check_degree, check_weights
+
+_LONGEST = 1e12
+"""The largest γ in float32: edges a thousand times as long still have a square."""
 
 
 def propagate(
@@ -179,6 +182,12 @@ def in_absolute_units(
     else:
         unit = check_in_range("unit", unit, None)
     if mu is not None and (isinstance(unit, Tensor) or unit != 1):
+        runs = x.shape[0] if x.ndim == 3 else 1
+        _per_run("mu", mu, runs, x, least=None)
+        if penalty.quantile is None:
+            _per_run(penalty.parameter_name, penalty.parameter, runs, x, penalty.least)
+        if not (is_built_in(penalty) or torch.compiler.is_compiling()):
+            check_degree(penalty)
         penalty, mu = penalty.in_units_of(unit, mu)
     return penalty.measured(x, graph), mu
 
@@ -224,8 +233,14 @@ def _check(
     runs = x.shape[0] if x.ndim == 3 else 1
     penalty, mu = in_absolute_units(penalty, mu, unit, x, graph)
     parameter = _per_run(penalty.parameter_name, penalty.parameter, runs, x, penalty.least)
-    if not (is_built_in(penalty) or torch.compiler.is_compiling() or in_transform(parameter)):
-        check_weights(penalty, x)
+    if not (torch.compiler.is_compiling() or in_transform(parameter)):
+        if not is_built_in(penalty):
+            check_weights(penalty, x)
+        if penalty.is_length and x.dtype == torch.float32 and bool((parameter > _LONGEST).any()):
+            raise InputError(
+                f"{penalty.parameter_name} must be at most {_LONGEST:g} in float32, not "
+                f"{float(parameter.max()):g}: squares of longer edges overflow; scale x, or use float64"
+            )
     return _Settings(penalty.at(parameter), _per_run("mu", mu, runs, x, least=None), int(K))
 
 
@@ -238,6 +253,8 @@ def _per_run(name: str, value: float | Tensor | None, runs: int, x: Tensor, leas
         raise InputError(f"{name} is on {value.device} but x is on {x.device}")
     if value.ndim > 1 or (value.ndim == 1 and value.shape[0] not in (1, runs)):
         raise InputError(f"{name} must be a number or have shape [{runs}], not {list(value.shape)}")
+    if value.is_complex():
+        raise InputError(f"{name} must be real, not {value.dtype}")
     if not value.is_floating_point():
         value = value.double()
     if not torch.compiler.is_compiling() and not in_transform(value):
