@@ -1,11 +1,13 @@
 """The search of ``plap fit`` beside tuned classic networks: test accuracy on the same splits.
 
-    python benchmarks/rivals.py [--datasets texas ...] [--splits 3] [--root DATASETS] [--json-out FILE]
+    python benchmarks/rivals.py [--datasets texas ...] [--splits 3] [--bagging] [--root DATASETS]
+                                [--json-out FILE]
 
 Every method is searched by validation with the same budget of epochs and predicts with an ensemble of four:
 plap's own models as a default fit chooses them, and each rival by its own grid with 64 hidden units (GAT:
-eight heads of eight). Test labels are read once, at the end. Rows that the file holds already are not run
-again.
+eight heads of eight). With --bagging, all members of all methods divide training and validation nodes anew,
+as those of a default fit do. Test labels are read once, at the end. Rows that the file holds already are not
+run again.
 
 DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
 """
@@ -19,6 +21,7 @@ from dataclasses import replace
 from functools import partial
 
 from plap.data import load
+from plap.data.splits import bagged
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
@@ -35,7 +38,7 @@ HIDDEN = dict.fromkeys(RIVALS, 64) | {"gat": 8}
 MEMBERS = 4
 
 
-def measure(dataset: str, split: int, method: str, *, root: str | None = None) -> Row:
+def measure(dataset: str, split: int, method: str, *, bagging: bool = False, root: str | None = None) -> Row:
     """One method on one split: accuracies in per cent, what was chosen, and processor time."""
     data = load(dataset, root)
     parts = usual_split(data, split)
@@ -46,7 +49,8 @@ def measure(dataset: str, split: int, method: str, *, root: str | None = None) -
     begin = os.times()
     started = time.perf_counter()
     model = MODEL if method == PLAP else method
-    found = fit_model(data.graph, data.x, data.y, parts, settings, model, task=data.task)
+    divided = bagged(parts, data.y) if bagging else parts
+    found = fit_model(data.graph, data.x, data.y, divided, settings, model, task=data.task)
     end = os.times()
     right = combine(found.members, data.task).predictions == data.y
     return {
@@ -79,14 +83,14 @@ def summary(rows: list[Row]) -> list[str]:
 
 def main() -> None:
     """Measure what the file does not have yet."""
-    options = usual_options(__doc__, SETS, 3, "rivals.json")
+    options = usual_options(__doc__, SETS, 3, "rivals.json", flags=("bagging",))
     jobs = [
         {"dataset": name, "split": k, "method": method}
         for k in range(options.splits)
         for name in options.datasets
         for method in (PLAP, *RIVALS)
     ]
-    rows = complete(options.json_out, jobs, partial(measure, root=options.root))
+    rows = complete(options.json_out, jobs, partial(measure, bagging=options.bagging, root=options.root))
     print("\n".join(summary(rows)))
 
 

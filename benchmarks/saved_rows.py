@@ -26,11 +26,15 @@ def complete(path: Path, jobs: Iterable[Row], measure: Callable[..., Row]) -> li
     return rows
 
 
-def usual_options(doc: str | None, datasets: Sequence[str], splits: int, out: str) -> argparse.Namespace:
-    """What was said on the command line: --datasets, --splits, --root and --json-out."""
+def usual_options(
+    doc: str | None, datasets: Sequence[str], splits: int, out: str, flags: Sequence[str] = ()
+) -> argparse.Namespace:
+    """What was said on the command line: --datasets, --splits, --root, --json-out, and further flags."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--datasets", nargs="+", default=list(datasets))
     parser.add_argument("--splits", type=int, default=splits)
     parser.add_argument("--root", default=os.environ.get("PLAP_DATA"))
     parser.add_argument("--json-out", type=Path, default=Path("benchmarks") / out)
+    for flag in flags:
+        parser.add_argument(f"--{flag}", action="store_true")
     return parser.parse_args()
