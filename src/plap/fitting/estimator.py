@@ -49,7 +49,6 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
     feature_names_in_: NDArray[np.object_]
     columns_: ColumnTransform | None
     validation_score_: float
-    bagging: bool
     task_: Task
     _width: int
     _configs: list[RunConfig]
@@ -81,7 +80,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             memory_budget=self.memory_budget, time_limit=self.time_limit, device=self.device,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
-        if train is None and self.bagging:
+        if train is None and getattr(self, "bagging", False):
             sets = bagged(sets, labels, self.seed)
         fitted = fit_model(
             graph, features, labels, sets, settings, task=task, progress=progress,

@@ -165,10 +165,11 @@ def choose_split(
 def _bags(data: GraphData, split: Split, settings: FitSettings) -> BaggedSplit | None:
     """The split for members that each divide training and validation nodes anew, where that is all right.
 
-    It is not where somebody else said which nodes are for training, nor with prediction sets, whose coverage
-    is certain only for nodes that no member learned from.
+    It is not where somebody else said which nodes are for training, nor with prediction sets or intervals,
+    whose coverage is certain only for nodes that no member learned from.
     """
-    if not settings.bagging or settings.conformal is not None or split.kind not in ("stratified", "chien"):
+    intervals = data.task.numeric or settings.conformal is not None
+    if not settings.bagging or intervals or split.kind not in ("stratified", "chien"):
         return None
     return bagged(split, data.y, settings.seed)
 

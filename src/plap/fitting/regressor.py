@@ -27,7 +27,7 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    p, mu, K, lr, dropout, weight_decay, penalty, gamma, hidden, tune, budget, seeds, validation, bagging :
+    p, mu, K, lr, dropout, weight_decay, penalty, gamma, hidden, tune, budget, seeds, validation :
         As for :class:`plap.PGNNClassifier`.
     metric : {"r2", "mae", "rmse"}, optional
         What the search and early stopping go by; R² by default.
@@ -84,7 +84,6 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         loss: Loss = "huber",
         penalty: str | None = None,
         gamma: float | None = None,
-        bagging: bool = True,
     ) -> None:
         self.p, self.mu, self.K = p, mu, K
         self.lr, self.dropout, self.weight_decay = lr, dropout, weight_decay
@@ -96,7 +95,6 @@ class PGNNRegressor(RegressorMixin, NodeEstimator):  # type: ignore[misc]
         self.seed = seed
         self.memory_budget, self.time_limit, self.device = memory_budget, time_limit, device
         self.metric, self.loss = metric, loss
-        self.bagging = bagging
 
     def fit(
         self,
