@@ -208,6 +208,6 @@ def test_a_unit_does_not_hide_what_was_given(keywords: dict[str, Any], sentence:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    assert repr(MCP(np.float32(0.5))) == "MCP(gamma=0.5)"
-    assert repr(MCP(np.int64(2))) == "MCP(gamma=2)"
+    assert repr(MCP(np.float32(0.5))) == "MCP(gamma=0.5)"  # type: ignore[arg-type]
+    assert repr(MCP(np.int64(2))) == "MCP(gamma=2)"  # type: ignore[arg-type]
     assert Quantile(torch.tensor(0.5)) == Quantile(0.5)  # type: ignore[arg-type]

@@ -69,7 +69,8 @@ class Strange(Tukey):
         return -self.gamma * self.dpsi_dparameter(nu)
 
     def dpsi_dparameter(self, nu: Tensor) -> Tensor:
-        return nu / self.gamma**2 * 2 / math.pi**0.5 * torch.exp(-((nu / self.gamma) ** 2))
+        slope: Tensor = nu / self.gamma**2 * 2 / math.pi**0.5 * torch.exp(-((nu / self.gamma) ** 2))
+        return slope
 
 
 class Branching(Tukey):

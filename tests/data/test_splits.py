@@ -319,8 +319,8 @@ def test_each_node_is_held_out_once_before_any_is_held_out_again() -> None:
     parts = split(y, rates=(0.6, 0.2, 0.2), seed=2)
     bags = bagged(parts, y, first=10)
     for turn in (0, 4, 8):
-        counts = sum(bags.of(10 + turn + k).val.int() for k in range(4))
-        assert counts.equal((parts.train | parts.val).int())
+        counts = torch.stack([bags.of(10 + turn + k).val for k in range(4)]).sum(0)
+        assert counts.int().equal((parts.train | parts.val).int())
     assert not bags.of(14).val.equal(bags.of(10).val)
 
 

@@ -81,6 +81,8 @@ def test_a_temperature_is_learned_from_honest_probabilities() -> None:
     every = torch.ones(400, dtype=torch.bool)
     naive, _ = settle(Multiclass.of_width(2), sure, labels, every)
     task, after = settle(Multiclass.of_width(2), sure, labels, every, judged_by=honest)
+    assert isinstance(naive, Multiclass)
+    assert isinstance(task, Multiclass)
     assert naive.temperature < 1 < task.temperature
     assert float(after.max()) == pytest.approx(0.75, abs=0.02)
 

@@ -63,8 +63,8 @@ class FitSettings:
     bagging: bool = True
     """Whether every member of an ensemble divides training and validation nodes anew, where these were drawn
     at random (by ``plap.data.split``, stratified or chien), classes are predicted, and no prediction sets are
-    asked for. The model then learns from the labels of both; temperature and threshold are learned from the members that did not
-    see a node. With few labels that is worth several points of accuracy."""
+    asked for. The model then learns from the labels of both; temperature and threshold are learned from the
+    members that did not see a node. With few labels that is worth several points of accuracy."""
     hidden: int | None = None
     """Hidden units of all models. None: each model's own number, 16 for most; the best of a search is
     tried once more with 64 then."""
