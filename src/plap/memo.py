@@ -36,7 +36,7 @@ class Memo(Generic[T]):
             version = (key._version, version)
         known = self._results.get(key)
         if known is None or known[0] != version:
-            with torch.inference_mode(mode=False):  # it may be needed in training, too
+            with torch.inference_mode(False):  # it may be needed in training, too; dynamo knows no keyword
                 known = (version, make())
             self._results[key] = known
         result: T = known[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
@@ -125,10 +126,12 @@ def test_an_attack_on_a_fit(result: plap.FitResult, tmp_path: Path) -> None:
     decided = result.task.decode(result.task.calibrated(said))
     test = result.split.test
     assert curve.clean == pytest.approx(float((decided == result.data.y)[test].double().mean()))
-    one = result.attack(1.0, local=1, members=1, steps=3)
+    one = result.attack(1.0, local=np.int64(1), members=1, steps=3)  # type: ignore[arg-type]
     assert (one.nodes, one.local) == (1, True)
     with pytest.raises(plap.InputError, match="an attack on single nodes comes after training"):
         result.attack(local=2, poison=True)
+    with pytest.raises(plap.InputError, match="poison must be True or False, not 'no'"):
+        result.attack(poison="no")  # type: ignore[arg-type]
 
 
 def test_a_prediction_says_what_drifted(result: plap.FitResult, tmp_path: Path) -> None:

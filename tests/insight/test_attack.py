@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 import scipy.sparse
 import torch
 
 import plap
+import problems
 import tiny_training as tiny
 from plap.data.tasks import Multiclass
-from plap.insight import adaptive_attack, attack_curve, members_of
+from plap.insight import adaptive_attack, attack, attack_curve, members_of
 from plap.insight.attack import changed_edges, retraining, with_random_edges
 from plap.nn.adjacency import differentiable_adjacency, normalized_adjacency
 from plap.training import RunConfig, train_runs
@@ -145,13 +149,24 @@ def test_the_adjacency_that_can_be_differentiated() -> None:
         ({"y": DATA.y.float()}, "y must be an int64 tensor with the class of each of the 120 nodes"),
         ({"y": DATA.y[:50]}, "y must be an int64 tensor with the class of each of the 120 nodes"),
         ({"nodes": [1, 2]}, "nodes must be a boolean mask of the 120 nodes"),
-        ({"budgets": (50.0,)}, "budget must be a number above 0 and of at most 1, not 50.0"),
+        ({"budgets": (0.1, 50.0)}, r"budgets\[1\] must be a number above 0 and of at most 1, not 50.0"),
+        ({"budgets": 2}, "budgets must be a number above 0 and of at most 1, not 2"),
+        ({"budgets": "0.1"}, "budgets must be a number above 0 and of at most 1, not '0.1'"),
+        ({"budgets": ("0.1",)}, r"budgets\[0\] must be a number above 0 and of at most 1, not '0.1'"),
+        ({"budgets": None}, "budgets must be a number above 0 and of at most 1, not None"),
+        ({"steps": 1}, "steps must be an integer of 2 or more, not 1"),
+        ({"local": "no"}, "local must be True or False, not 'no'"),
+        ({"retrain": True}, "retrain must be a function of a graph, not bool"),
+        ({"retrain": lambda g: None}, "what retrain returns must be torch.nn.Module objects"),
+        ({"retrain": lambda g: []}, "what retrain returns must contain at least one trained model"),
+        ({"y": DATA.y + 1}, f"node {int(INDEX[DATA.y[INDEX] == 1][0])} has the class 2, but PGNN has only 2"),
+        ({"members": plap.nn.PGNN(12, 4, 1)}, "PGNN must have an output per class and at least two, not 1"),
         ({"seed": "a"}, "seed must be an integer"),
         ({"nodes": torch.zeros(120, dtype=torch.bool)}, "at least one node"),
         ({"nodes": torch.tensor([50, 60])}, "nodes must be a boolean mask of the 120 nodes"),
         ({"nodes": TEST[:100]}, "nodes must be a boolean mask of the 120 nodes"),
         ({"y": torch.where(TEST, -1, DATA.y)}, f"the label of node {int(INDEX[0])} is unknown"),
-        ({"budgets": (0.0,)}, "budget must be"),
+        ({"budgets": (0.0,)}, r"budgets\[0\] must be"),
         ({"local": True, "retrain": lambda g: []}, "not on single nodes"),
         ({"members": [plap.nn.baselines.MLP(12, 4, 2)]}, "MLP does not weigh edges"),
     ],
@@ -195,6 +210,79 @@ def test_the_task_decides_what_probabilities_speak_for() -> None:
     task = Multiclass(("a", "b"), positive=1, threshold=1.0)  # nothing is called b
     curve = attack_curve(model, DATA.x, DATA.graph, DATA.y, TEST, (0.05,), steps=3, task=task)
     assert curve.clean == pytest.approx(float((DATA.y[TEST] == 0).double().mean()))
+
+
+@pytest.mark.parametrize("one", [0.05, np.float32(0.05), torch.tensor(0.05), np.array([0.05]), iter([0.05])])
+def test_a_single_budget_or_any_collection_of_them(one: Any) -> None:
+    curve = attack_curve(plap.nn.PGNN(12, 4, 2), DATA.x, DATA.graph, DATA.y, TEST, one, steps=2)
+    assert [point.budget for point in curve.points] == pytest.approx([0.05])
+
+
+def test_a_budget_of_all_pairs_leaves_one_as_it_is() -> None:
+    graph, every = problems.complete(4), torch.ones(4, dtype=torch.bool)
+    x, y = torch.eye(4), torch.tensor([0, 1, 0, 1])
+    curve = attack_curve(plap.nn.PGNN(4, 4, 2), x, graph, y, every, 1.0, steps=3)
+    assert curve.points[0].changed <= 5
+
+
+def test_retraining_may_give_a_single_module() -> None:
+    (model,) = trained(PGNN)
+    curve = attack_curve(model, DATA.x, DATA.graph, DATA.y, TEST, 0.02, retrain=lambda g: model, steps=2)
+    assert curve.poisoning
+    assert curve.clean == attack_curve(model, DATA.x, DATA.graph, DATA.y, TEST, 0.02, steps=2).clean
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"graph": plap.Graph.from_edges([(0, 1), (1, 2)], weight=[2.0, 1.0])}, "neither weights nor loops"),
+        (
+            {"graph": plap.Graph.from_edges([(0, 1), (1, 2), (2, 2)], self_loops="keep")},
+            "neither weights nor loops",
+        ),
+        ({"budgets": (0.1, 7.0)}, r"budgets\[1\] must be a number"),
+        ({"members": plap.nn.PGNN(3, 4, 1)}, "PGNN must have an output per class"),
+        ({"y": torch.tensor([0, 1, 2])}, "node 2 has the class 2"),
+        ({"seed": -1}, "seed must be an integer"),
+    ],
+)
+def test_nothing_is_trained_before_all_is_checked(change: dict[str, Any], sentence: str) -> None:
+    def retrain(graph: plap.Graph) -> list[torch.nn.Module]:
+        raise AssertionError("trained too early")
+
+    arguments = {
+        "members": plap.nn.PGNN(3, 4, 2), "x": torch.eye(3), "graph": problems.path(3),
+        "y": torch.tensor([0, 1, 0]), "nodes": torch.ones(3, dtype=torch.bool), "budgets": 0.1, **change,
+    }  # fmt: skip
+    with pytest.raises(plap.InputError, match=sentence):
+        attack_curve(**arguments, retrain=retrain)
+
+
+def test_as_many_random_edges_are_added_as_the_attack_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attack may change fewer edges than it is allowed to."""
+    monkeypatch.setattr(attack, "adaptive_attack", lambda members, x, graph, *_, **__: added(graph, 2))
+    graphs: list[plap.Graph] = []
+
+    def retrain(graph: plap.Graph) -> torch.nn.Module:
+        graphs.append(graph)
+        return model
+
+    model = plap.nn.PGNN(12, 4, 2)
+    curve = attack_curve(model, DATA.x, DATA.graph, DATA.y, TEST, 0.5, retrain=retrain)
+    assert curve.points[0].changed == 2
+    assert [changed_edges(DATA.graph, graph) for graph in graphs] == [0, 2, 2]
+
+
+def added(graph: plap.Graph, count: int) -> plap.Graph:
+    return with_random_edges(graph, count, seed=7)
+
+
+def test_classes_that_the_model_does_not_have_are_named() -> None:
+    y = torch.where(TEST, 5, DATA.y)
+    with pytest.raises(plap.InputError, match=f"node {int(INDEX[0])} has the class 5, but PGNN has only 2"):
+        adaptive_attack(plap.nn.PGNN(12, 4, 2), DATA.x, DATA.graph, y, INDEX, 2, steps=3)
+    with pytest.raises(plap.InputError, match="PGNN must have an output per class and at least two, not 1"):
+        adaptive_attack(plap.nn.PGNN(12, 4, 1), DATA.x, DATA.graph, DATA.y * 0, INDEX, 2, steps=3)
 
 
 def test_a_weighted_graph_is_refused() -> None:

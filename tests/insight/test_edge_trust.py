@@ -29,7 +29,7 @@ from plap.insight import (
 )
 from plap.insight.attack import with_random_edges
 from plap.insight.members import as_members
-from plap.insight.trust import _belief, _without_each_part, can_be_judged
+from plap.insight.trust import _belief, _others_jaccard, _without_each_part, can_be_judged
 from plap.insight.trust_comparison import SCORES
 from plap.training import RunConfig, train_runs
 
@@ -93,6 +93,46 @@ def test_an_edge_is_judged_without_itself() -> None:
         torch.testing.assert_close(rest.weight, graph.weight[kept])
         assert rest.digest == plap.Graph.from_edge_index(rest.edge_index, rest.weight, 12).digest
     assert seen.tolist() == [1] * part.shape[0]
+
+
+@pytest.mark.parametrize("loops", [False, True])
+def test_the_neighbours_that_are_evidence_do_not_tell_whether_there_is_an_edge(loops: bool) -> None:
+    """The index of a pair is the same on the graph with its edge and on the graph without it."""
+    pairs = torch.triu_indices(12, 12, 1)
+    base = problems.random_graph(12, 0.4, seed=1).edge_index
+    ring = torch.arange(12).expand(2, -1)
+    for i, j in pairs.T.tolist():
+        rest = base[:, ~(((base[0] == i) & (base[1] == j)) | ((base[0] == j) & (base[1] == i)))]
+        found = []
+        for joined in (False, True):
+            edges = torch.cat([rest, torch.tensor([[i], [j]])], 1) if joined else rest
+            edges = torch.cat([edges, ring], 1) if loops else edges
+            graph = plap.Graph.from_edge_index(edges, num_nodes=12, self_loops="keep")
+            found.append(float(_others_jaccard(graph, torch.tensor([[i], [j]]), int(joined))[0]))
+        plain = neighbour_jaccard(plap.Graph.from_edge_index(rest, num_nodes=12), torch.tensor([[i], [j]]))
+        assert found == [float(plain[0])] * 2
+
+
+def test_self_loops_do_not_make_false_edges_trusted() -> None:
+    """Features and edges that say nothing: every edge is as good as a pair without one."""
+    edges = problems.random_graph(150, 0.05, seed=2).edge_index
+    x = torch.randn(150, 6, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    member = plap.nn.PGNN(6, 8, 2)
+    looped = torch.cat([edges, torch.arange(150).expand(2, -1)], 1)
+    medians = []
+    for given in (edges, looped):
+        graph = plap.Graph.from_edge_index(given, num_nodes=150, self_loops="keep")
+        medians.append(float(edge_trust(member, x, graph).nanmedian()))
+    assert medians == pytest.approx([1.0, 1.0], abs=0.5)
+
+
+@pytest.mark.parametrize("scale", [1e20, 1e25, 1e-25])
+def test_features_of_any_scale_are_judged(scale: float) -> None:
+    data = csbm(phi=0.5, n=60, f=8, d=5.0, seed=1)
+    torch.manual_seed(0)
+    trust = edge_trust([plap.nn.PGNN(8, 8, 2)], data.x * scale, data.graph)
+    assert bool(trust.isfinite().all())
 
 
 def test_evidence_is_symmetric_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

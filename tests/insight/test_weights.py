@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch_geometric.nn import GATConv
@@ -62,6 +64,13 @@ def test_equal_edges_of_a_regular_graph_count_one() -> None:
 def test_weights_all_zero_are_not_a_number_less() -> None:
     ring = plap.Graph.from_edges([(k, (k + 1) % 6) for k in range(6)])
     assert relative_weights(torch.zeros(12), ring).tolist() == [0.0] * 12
+
+
+@pytest.mark.parametrize("weight", [torch.ones(12, 8), torch.ones(11), [1.0] * 12])
+def test_relative_weights_are_one_per_entry(weight: Any) -> None:
+    ring = plap.Graph.from_edges([(k, (k + 1) % 6) for k in range(6)])
+    with pytest.raises(plap.InputError, match=r"weight must be a tensor of shape \[12\], not"):
+        relative_weights(weight, ring)
 
 
 def test_other_models_have_no_weights() -> None:

@@ -178,6 +178,8 @@ def test_refuses() -> None:
             {"correction_layers": -1},
             "correction_layers must be an integer of 0 or more",
         ),
+        ((Z, graph, y, split), {"use_validation": "no"}, "use_validation must be True or False, not 'no'"),
+        ((Z, graph, y, split), {"autoscale": "no"}, "autoscale must be True or False, not 'no'"),
     ]
     for arguments, options, sentence in cases:
         with pytest.raises(InputError, match=sentence):

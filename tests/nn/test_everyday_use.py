@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import scipy.sparse
@@ -128,3 +129,108 @@ def test_csr_features_that_require_gradients_get_them() -> None:
     made("pgnn").eval()(dense, EDGES).square().sum().backward()
     assert x.grad is not None
     torch.testing.assert_close(x.grad.to_dense(), dense.grad)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (X.numpy(), "x must be a tensor or a SciPy sparse matrix, not ndarray"),
+        (X.tolist(), "x must be a tensor or a SciPy sparse matrix, not list"),
+        (X[:, 0], r"x must have shape \[N, F\], not \[8\]"),
+        (X[:5], "x has 5 rows but graph has 8 nodes"),
+        (scipy.sparse.csr_array(X[:5].numpy()), "x has 5 rows but graph has 8 nodes"),
+    ],
+    ids=["array", "list", "vector", "rows", "sparse rows"],
+)
+def test_features_that_do_not_fit_are_refused_by_name(name: str, wrong: Any, sentence: str) -> None:
+    with pytest.raises(plap.InputError, match=sentence):
+        made(name)(wrong, plap.Graph.from_edge_index(EDGES))
+
+
+@pytest.mark.parametrize("wrong", [X.numpy(), X.tolist()], ids=["array", "list"])
+@pytest.mark.parametrize("make", [lambda: baselines.MLP(6, 5, 3), lambda: nn.FeatureLinear(6, 3)])
+def test_layers_without_a_graph_refuse_features_by_name(make: Make, wrong: Any) -> None:
+    with pytest.raises(plap.InputError, match="x must be a tensor or a SciPy sparse matrix, not"):
+        make()(wrong)
+
+
+LAPLACIAN = ["pgnn", "deep", "deep+mlp", "gcn+pgnn", "jknet+pgnn", "rung"]
+REFUSE_LOST_FEATURES = [*LAPLACIAN, "elastic", "jaccard"]
+
+
+def with_front(name: str) -> torch.nn.Module:
+    return nn.DeepPGNN(6, 5, 3, norm=None, mlp_layers=1) if name == "deep+mlp" else made(name)
+
+
+@pytest.mark.parametrize("name", REFUSE_LOST_FEATURES)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_the_feature_that_is_not_finite_is_named(name: str, value: float) -> None:
+    x = X.clone()
+    x[3, 5] = value
+    with pytest.raises(plap.InputError, match=rf"^x\[3, 5\] = {value} is not finite$"):
+        with_front(name)(x, EDGES)
+
+
+@pytest.mark.parametrize("name", sorted({*REFUSE_LOST_FEATURES} - {"deep"}))
+@pytest.mark.parametrize("kind", ["csr", "scipy"])
+def test_a_sparse_feature_that_is_not_finite_is_refused(name: str, kind: str) -> None:
+    x = X.clone()
+    x[3, 5] = torch.nan
+    given = x.to_sparse_csr() if kind == "csr" else scipy.sparse.csr_array(x.numpy())
+    with pytest.raises(plap.InputError, match="x contains a value that is not finite"):
+        with_front(name)(given, EDGES)
+
+
+@pytest.mark.parametrize("name", LAPLACIAN)
+def test_a_model_that_diverged_does_not_blame_the_features(name: str) -> None:
+    model = with_front(name)
+    with torch.no_grad():
+        next(iter(model.parameters())).fill_(torch.nan)
+    with pytest.raises(plap.InputError, match="hidden features are not finite, though x is: training may"):
+        model(X, EDGES)
+
+
+@pytest.mark.parametrize("name", ["elastic", "jaccard"])
+def test_a_model_to_compare_with_that_diverged_is_no_error(name: str) -> None:
+    model = made(name)
+    with torch.no_grad():
+        next(iter(model.parameters())).fill_(torch.nan)
+    assert model(X, EDGES).isnan().all()
+
+
+def test_large_hidden_features_whose_sum_overflows_are_finite() -> None:
+    model = made("pgnn").eval()
+    assert model(3e37 * X, EDGES).shape == (8, 3)
+
+
+@pytest.mark.parametrize("name", ["rung", "elastic", "jaccard", "gcn"])
+def test_compiles_in_parts(name: str) -> None:
+    """What is remembered of a graph must be made by the first call, so nothing may be called before."""
+    for edges in (EDGES.clone(), plap.Graph.from_edge_index(EDGES)):
+        torch._dynamo.reset()
+        model = made(name).eval()
+        found = torch.compile(model, backend="eager")(X.clone(), edges)
+        torch.testing.assert_close(found, model(X, edges))
+
+
+@pytest.mark.parametrize("make", [nn.PLaplacianConv, lambda *a, **k: nn.PGNN(4, *a, **k), nn.DeepPGNN])
+@pytest.mark.parametrize(
+    "flag", ["bias", "concat", "cached", "detach_weights", "learn_p", "learn_mu", "learn_gamma"]
+)
+def test_flags_are_true_or_false(make: Callable[..., torch.nn.Module], flag: str) -> None:
+    sizes = (6, 5, 3) if make is nn.DeepPGNN else (6, 3)
+    with pytest.raises(plap.InputError, match=f"^{flag} must be True or False, not 'no'$"):
+        make(*sizes, **{flag: "no"})
+
+
+@pytest.mark.parametrize("flag", ["residual", "prenorm", "tied"])
+def test_flags_of_deep_networks_are_true_or_false(flag: str) -> None:
+    with pytest.raises(plap.InputError, match=f"^{flag} must be True or False, not 'no'$"):
+        nn.DeepPGNN(6, 5, 3, **{flag: "no"})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [lambda: nn.PLaplacianConv(6, 3), lambda: nn.PGNN(6, 5, 3)])
+def test_the_flag_of_a_call_is_true_or_false(make: Make) -> None:
+    with pytest.raises(plap.InputError, match="return_aggregation_weights must be True or False, not 'no'"):
+        make()(X, EDGES, return_aggregation_weights="no")

@@ -140,6 +140,10 @@ def test_refuses_what_has_no_meaning(x: Tensor) -> None:
         conv(x[:3], EDGES)
     with pytest.raises(ValueError, match="the sparse matrix has 4 rows but x has 5"):
         conv(x, torch.eye(4).to_sparse_csr())
+    with pytest.raises(ValueError, match=r"x must have shape \[N, F\], not \[5\]"):
+        conv(x[:, 0], graph)
+    with pytest.raises(ValueError, match="x must be a tensor or a SciPy sparse matrix, not list"):
+        conv(x.tolist(), graph)
 
 
 def test_runs_axis_and_state_dict(x: Tensor) -> None:

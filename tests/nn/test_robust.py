@@ -165,3 +165,9 @@ def test_an_elastic_gnn_that_diverged_is_no_error() -> None:
     with torch.no_grad():
         model.lin2.weight.fill_(torch.nan)
     assert model(torch.ones(9, 2), problems.grid(3, 3)).isnan().all()
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), 2, 1, -0.1, "0.1", None, True])
+def test_gcn_jaccard_refuses_a_threshold_by_name(threshold: object) -> None:
+    with pytest.raises(plap.InputError, match=f"threshold must be .* below 1, not {threshold!r}"):
+        plap.nn.GCNJaccard(2, 4, 3, threshold=threshold)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from plap.checks import check_integer, check_number
+from plap.checks import check_flag, check_integer, check_number
 from plap.data.dataset import GraphData
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel
@@ -56,10 +56,11 @@ def attack_fit(
         As for :func:`plap.insight.attack_curve`.
     """
     check_one_class(model, "attacked")
+    local = check_integer("local", local, 0)
     if budget is None:
         budget = 1.0 if local else 0.1
     check_number("budget", budget, above=0, most=1)
-    if poison and local:
+    if check_flag("poison", poison) and local:
         raise InputError("an attack on single nodes comes after training: poison does not go with local")
     known = model.task.recoded(data.y, data.task)
     if known is None or data.graph.digest != model.graph_digest:
@@ -74,7 +75,7 @@ def attack_fit(
         different = dict.fromkeys(config.with_values(seed=configs[0].seed) for config in configs)
         retrain = retraining(list(different), data.x, known, sets, len(modules), model.task)
     judged = test & (known >= 0)
-    if check_integer("local", local, 0):
+    if local:
         judged[judged.nonzero().squeeze(1)[local:]] = False
     budgets = [part * budget for part in _PARTS]
     return attack_curve(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from plap.checks import check_integer, check_number
+from plap.checks import check_flag, check_integer, check_number
 from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, unrank_pairs
 from plap.data.tasks import Task
 from plap.errors import InputError
@@ -28,7 +28,7 @@ from plap.training.modules import seeded
 _BLOCK = 20_000
 """Pairs of nodes that the attack considers at a time; more where it may change more edges."""
 
-Retrain = Callable[[Graph], Sequence[torch.nn.Module]]
+Retrain = Callable[[Graph], torch.nn.Module | Sequence[torch.nn.Module]]
 """Retrains the members on another graph."""
 
 
@@ -42,7 +42,7 @@ class AttackPoint:
     """Edges that were added or removed; on average where single nodes were attacked."""
     accuracy: float
     random: float
-    """Accuracy after as many random edges were added."""
+    """Accuracy after as many random edges were added as the attack changed."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def attack_curve(
     graph: Graph,
     y: Tensor,
     nodes: Tensor,
-    budgets: float | Sequence[float] = (0.01, 0.025, 0.05, 0.1),
+    budgets: float | Iterable[float] = (0.01, 0.025, 0.05, 0.1),
     *,
     local: bool = False,
     retrain: Retrain | None = None,
@@ -91,13 +91,14 @@ def attack_curve(
     y : Tensor, int64, shape [N]
     nodes : Tensor, boolean, shape [N]
         The nodes whose predictions are attacked and judged, such as the test nodes.
-    budgets : sequence of float
-        Share of the edges that may be changed; with ``local`` share of the edges of the attacked node.
+    budgets : float, or a collection of float
+        Share of the edges that may be changed; with ``local`` share of the edges of the attacked node. At
+        least one pair of nodes is always left as it is.
     local : bool
         Attack each of the nodes alone, by edges of its own and with all else unchanged, instead of all at
         once.
     retrain : function of a graph, optional
-        Returns new members.
+        Returns new members, or a single one.
     task : Task, optional
         Calibrates the mean probabilities and decides which class they speak for, as in the predictions of a
         fit; by default the most probable one.
@@ -109,19 +110,23 @@ def attack_curve(
     members, labels = as_members(members), _checked_labels(x, graph, y)
     if not isinstance(nodes, Tensor) or nodes.dtype != torch.bool or nodes.shape != (graph.num_nodes,):
         raise InputError(f"nodes must be a boolean mask of the {graph.num_nodes} nodes")
-    if isinstance(budgets, int | float):
-        budgets = [budgets]
+    _check_unweighted(graph)
+    shares = _checked_budgets(budgets, most=None if check_flag("local", local) else 1)
+    steps, seed = check_integer("steps", steps, 2), check_integer("seed", seed, 0)
     if not bool(nodes.any()):
         raise InputError("nodes must contain at least one node to attack")
     if local and retrain is not None:
         raise InputError("poisoning is for an attack on all nodes at once, not on single nodes")
+    if retrain is not None and not callable(retrain):
+        raise InputError(f"retrain must be a function of a graph, not {type(retrain).__name__}")
     targets = _checked_targets(nodes.nonzero().squeeze(1), labels)
     judge = _Judge(x, labels, task)
-    # a model that was trained in another way, such as in pieces, is not what its accuracy is compared with
-    clean = judge.accuracy(members if retrain is None else retrain(graph), graph, targets)
+    clean = judge.accuracy(members, graph, targets)
+    if retrain is not None:
+        # a model that was trained in another way, such as in pieces, is not what this is compared with
+        clean = judge.accuracy(_retrained(retrain, graph), graph, targets)
     points = []
-    for budget in budgets:
-        share = check_number("budget", budget, above=0, most=None if local else 1)
+    for share in shares:
         if local:
             degrees = torch.diff(graph.indptr)[targets].tolist()
             counts = [min(_count(share, degree), graph.num_nodes - 2) for degree in degrees]
@@ -131,7 +136,7 @@ def attack_curve(
             ]
             changed, right, random = np.array(found, dtype=float).mean(0)
         else:
-            count = _count(share, graph.num_edges)
+            count = min(_count(share, graph.num_edges), _num_pairs(graph) - 1)
             changed, right, random = judge.attacked(
                 members, graph, targets, count, clean, retrain, steps, seed, local
             )
@@ -147,7 +152,7 @@ def retraining(
     split: SplitLike,
     members: int,
     task: Task | None = None,
-) -> Retrain:
+) -> Callable[[Graph], list[torch.nn.Module]]:
     """For ``retrain`` of :func:`attack_curve`: retrains as many members of the same configuration.
 
     Parameters
@@ -212,11 +217,8 @@ def adaptive_attack(
     seed = check_integer("seed", seed, 0)
     if not isinstance(x, Tensor):
         x = tensor_from_scipy(scipy.sparse.csr_array(x), torch.get_default_dtype())
-    if graph.is_weighted or graph.num_self_loops:
-        raise InputError(
-            "an attack changes which nodes are joined: graph must have neither weights nor loops"
-        )
-    pairs = graph.num_nodes - 1 if at is not None else graph.num_nodes * (graph.num_nodes - 1) // 2
+    _check_unweighted(graph)
+    pairs = graph.num_nodes - 1 if at is not None else _num_pairs(graph)
     if count >= pairs:
         raise InputError(f"count must be less than the {pairs} pairs of nodes, not {count}")
     with warnings.catch_warnings():
@@ -225,8 +227,8 @@ def adaptive_attack(
     block = min(max(_BLOCK, 4 * count), 2 * pairs)
     kind = PRBCDAttack if at is None else _at_one_node(PRBCDAttack, at)
     attack = kind(
-        _Ensemble(members), block_size=block, epochs=steps, epochs_resampling=max(1, steps * 3 // 4),
-        loss="tanh_margin", log=False,
+        _Ensemble(members, y, nodes), block_size=block, epochs=steps,
+        epochs_resampling=max(1, steps * 3 // 4), loss="tanh_margin", log=False,
     )  # fmt: skip
     with seeded(seed):
         try:
@@ -261,6 +263,25 @@ def _checked_targets(nodes: Tensor, y: Tensor) -> Tensor:
     return nodes
 
 
+def _check_unweighted(graph: Graph) -> None:
+    if graph.is_weighted or graph.num_self_loops:
+        raise InputError(
+            "an attack changes which nodes are joined: graph must have neither weights nor loops"
+        )
+
+
+def _checked_budgets(budgets: Any, most: float | None) -> list[float]:
+    """Budgets as numbers; a single number is one budget."""
+    single = isinstance(budgets, str) or not isinstance(budgets, Iterable)
+    if single or (isinstance(budgets, Tensor | np.ndarray) and not budgets.ndim):
+        return [check_number("budgets", budgets, above=0, most=most)]
+    return [check_number(f"budgets[{k}]", each, above=0, most=most) for k, each in enumerate(budgets)]
+
+
+def _retrained(retrain: Retrain, graph: Graph) -> list[torch.nn.Module]:
+    return as_members(retrain(graph), "what retrain returns")
+
+
 def _at_one_node(attack: type[Any], node: int) -> type[Any]:
     """PyG's attack with all pairs of one node in the place of a random block."""
 
@@ -281,8 +302,9 @@ def _at_one_node(attack: type[Any], node: int) -> type[Any]:
 class _Ensemble(torch.nn.Module):
     """Log of the members' mean probabilities, differentiable in the weights of edges."""
 
-    def __init__(self, members: Sequence[torch.nn.Module]) -> None:
+    def __init__(self, members: Sequence[torch.nn.Module], y: Tensor, targets: Tensor) -> None:
         super().__init__()
+        self.y, self.targets = y, targets
         self.members = torch.nn.ModuleList(copy.deepcopy(member) for member in members)
         for module in self.members.modules():
             if hasattr(module, "detach_weights"):
@@ -291,11 +313,21 @@ class _Ensemble(torch.nn.Module):
     def forward(self, x: Features, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
         kept = edge_weight.detach() > 0
         graph = Graph.from_edge_index(edge_index[:, kept], edge_weight[kept], x.shape[0])
-        return _mean_probabilities(self.members, x, graph).clamp(min=1e-12).log()
+        each = [_probabilities(member, x, graph, self.y, self.targets) for member in self.members]
+        return torch.stack(each).mean(0).clamp(min=1e-12).log()
 
 
-def _mean_probabilities(members: Any, x: Features, graph: Graph) -> Tensor:
-    return torch.stack([member(x, graph).softmax(1) for member in members]).mean(0)
+def _probabilities(member: torch.nn.Module, x: Features, graph: Graph, y: Tensor, targets: Tensor) -> Tensor:
+    """Probabilities of the classes, [N, C], if the member has an output for each class of the targets."""
+    logits: Tensor = member(x, graph)
+    name, outputs = type(member).__name__, logits.shape[1] if logits.ndim == 2 else 1
+    if outputs < 2:
+        raise InputError(f"{name} must have an output per class and at least two, not {outputs}")
+    beyond = targets[y[targets] >= outputs]
+    if beyond.numel():
+        node = int(beyond[0])
+        raise InputError(f"node {node} has the class {int(y[node])}, but {name} has only {outputs} outputs")
+    return logits.softmax(1)
 
 
 @dataclass(frozen=True)
@@ -311,7 +343,7 @@ class _Judge:
         total: Tensor | None = None
         for member in members:
             with evaluating(member):
-                probabilities = member(self.x, graph).softmax(1)
+                probabilities = _probabilities(member, self.x, graph, self.y, targets)
             total = probabilities if total is None else total + probabilities
         assert total is not None
         mean = total[targets] / len(members)
@@ -329,9 +361,17 @@ class _Judge:
         at = int(targets) if local else None
         x, y = self.x, self.y
         attacked = adaptive_attack(members, x, graph, y, targets, count, at=at, steps=steps, seed=seed)
-        noisy = with_random_edges(graph, count, seed, at=targets if local else None)
-        scores = [self.accuracy(retrain(g) if retrain else members, g, targets) for g in (attacked, noisy)]
-        return float(changed_edges(graph, attacked)), scores[0], scores[1]
+        changed = changed_edges(graph, attacked)
+        noisy = with_random_edges(graph, changed, seed, at=targets if local else None)
+        right, random = (
+            self.accuracy(_retrained(retrain, g) if retrain else members, g, targets)
+            for g in (attacked, noisy)
+        )
+        return float(changed), right, random
+
+
+def _num_pairs(graph: Graph) -> int:
+    return graph.num_nodes * (graph.num_nodes - 1) // 2
 
 
 def _count(share: float, edges: int) -> int:

@@ -62,8 +62,10 @@ def members_of(runs: Sequence[RunResult], features: int, classes: int) -> list[t
     return [load_members(run.config, [run.state], features, classes)[0] for run in trained]
 
 
-def as_members(members: Any) -> list[torch.nn.Module]:
+def as_members(members: Any, name: str = "members") -> list[torch.nn.Module]:
     """The modules of an ensemble as a list; a single module is an ensemble of one.
+
+    ``name`` is what an error calls them.
 
     Examples
     --------
@@ -82,9 +84,9 @@ def as_members(members: Any) -> list[torch.nn.Module]:
     for member in found:
         if not isinstance(member, torch.nn.Module):
             kind = type(member).__name__
-            raise InputError(f"members must be torch.nn.Module objects, or a single one, not {kind}")
+            raise InputError(f"{name} must be torch.nn.Module objects, or a single one, not {kind}")
     if not found:
-        raise InputError("members must contain at least one trained model")
+        raise InputError(f"{name} must contain at least one trained model")
     return found
 
 
@@ -166,6 +168,9 @@ def relative_weights(weight: Tensor, graph: Graph) -> Tensor:
     >>> relative_weights(torch.tensor([3.0, 1.0, 1.0, 1.0]), star)
     tensor([1.2500, 0.7500, 1.2500, 0.7500])
     """
+    if not isinstance(weight, Tensor) or weight.shape != (check_graph(graph).num_entries,):
+        kind = list(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
+        raise InputError(f"weight must be a tensor of shape [{graph.num_entries}], not {kind}")
     receivers = graph.receivers()
     count = torch.bincount(receivers, minlength=graph.num_nodes)
     weight = weight.double() * graph.degree.sqrt()[graph.indices.long()]

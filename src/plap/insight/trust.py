@@ -19,10 +19,10 @@ from plap.calculus import over_root_degree
 from plap.checks import check_integer
 from plap.data.sampling import generator, rank_pairs, sample_absent_pairs, sample_distinct, unrank_pairs
 from plap.errors import InputError
-from plap.graph import Graph
+from plap.graph import Graph, check_graph
 from plap.insight.members import as_members, check_features, evaluating, learned_weights, relative_weights
 from plap.models import model_of, models_with
-from plap.nn.linear import Features
+from plap.nn.linear import Features, node_count, wide
 from plap.sparse import scipy_from_tensor
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ def edge_trust(
     The edges are divided into ``folds`` parts, and each is judged by states that were propagated without its
     part: an edge pulls its own ends together, so that with it in place even a random edge would look right.
     The members' evidence about a pair (:func:`plap.insight.pair_evidence`, averaged), the cosine of its
-    features and the Jaccard index of its neighbours go into a logistic regression that separates edges from
-    pairs of nodes without an edge, both classes with equal weight; its odds are the trust. Labels enter only
-    through the trained members, and whether similar or dissimilar nodes are joined is learned, not assumed.
+    features and the Jaccard index of its neighbours, without the two nodes themselves and self-loops, go into
+    a logistic regression that separates edges from pairs of nodes without an edge, both classes with equal
+    weight; its odds are the trust. Labels enter only through the trained members, and whether similar or
+    dissimilar nodes are joined is learned, not assumed.
 
     Where many edges are false, they would be examples of an edge as well. Members whose penalty leaves out
     edges that are too long (MCP, for instance) say which: an edge then counts as an example as far as it
@@ -105,7 +106,7 @@ def edge_trust(
         [
             _judged(members, x, rests, asked),
             feature_cosine(x, asked),
-            neighbour_jaccard(graph, asked),
+            _others_jaccard(graph, asked, joined.shape[1]),
         ]
     )
     odds = _odds(evidence, _belief(members, x, graph)[once].numpy(), rng)
@@ -253,6 +254,7 @@ _ROWS_AT_A_TIME = 1 << 14
 """Pairs whose features are in memory at a time."""
 _STATES_AT_A_TIME = 1 << 16
 """Pairs whose states are in memory at a time."""
+_LEAST_NORM = 1e-300
 
 
 def pair_evidence(member: torch.nn.Module, x: Features, graph: Graph, pairs: Tensor) -> Tensor:
@@ -288,11 +290,13 @@ def pair_evidence(member: torch.nn.Module, x: Features, graph: Graph, pairs: Ten
             f"edge trust is defined for {models_with('pair_states')}, not for {type(member).__name__}"
         )
     check_features(x, graph)
+    pairs = _checked_pairs(pairs, graph.num_nodes)
     with evaluating(member):
         found = kind.pair_states(member, x, graph)
         columns: list[Tensor] = []
         for state in found.states:
-            direction = normalize(state)
+            # squares of float32 overflow from 1e19 on
+            direction = normalize(state.double(), eps=_LEAST_NORM).to(state.dtype)
             centred = direction - direction.mean(0)
             columns += [
                 _per_pair(_product, direction, pairs),
@@ -316,7 +320,8 @@ def feature_cosine(x: Features, pairs: Tensor) -> NDArray[np.float64]:
     >>> feature_cosine(torch.tensor([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]]), torch.tensor([[0, 0], [1, 2]]))
     array([0.70710678, 0.        ])
     """
-    rows = _rows(x)
+    pairs = _checked_pairs(pairs, node_count(x))
+    rows = _scaled(_rows(x))
     square = np.asarray((rows * rows).sum(axis=1), dtype=np.float64).ravel()
     norm = np.sqrt(square[pairs[0]] * square[pairs[1]])
     return _quotients(_row_products(rows, pairs), norm)
@@ -337,10 +342,28 @@ def neighbour_jaccard(graph: Graph, pairs: Tensor) -> NDArray[np.float64]:
     >>> neighbour_jaccard(square, torch.tensor([[0, 0], [1, 2]]))
     array([0.25, 0.5 ])
     """
-    common = _row_products(graph.to_scipy(weighted=False, copy=False), pairs)
-    count = np.diff(graph.indptr.numpy())
-    either = count[pairs[0]] + count[pairs[1]] - common
-    return _quotients(common, either)
+    pairs = _checked_pairs(pairs, check_graph(graph).num_nodes)
+    return _jaccard(graph.to_scipy(weighted=False, copy=False), pairs)
+
+
+def _others_jaccard(graph: Graph, pairs: Tensor, joined: int) -> NDArray[np.float64]:
+    """:func:`neighbour_jaccard` without self-loops and the two nodes themselves, so blind to their own edge.
+
+    The first ``joined`` pairs are edges, the others are not. Without loops neither node is a common
+    neighbour, and each end of an edge is in the neighbourhood of the other.
+    """
+    rows = graph.to_scipy(weighted=False, copy=False)
+    if graph.num_self_loops:
+        rows = rows.copy()
+        rows.setdiag(0)
+        rows.eliminate_zeros()
+    return _jaccard(rows, pairs, left_out=2 * (np.arange(pairs.shape[1]) < joined))
+
+
+def _jaccard(rows: Any, pairs: Tensor, left_out: NDArray[Any] | int = 0) -> NDArray[np.float64]:
+    """Stored entries that two rows share, over those of either; ``left_out`` of each union do not count."""
+    common, count = _row_products(rows, pairs), np.diff(rows.indptr)
+    return _quotients(common, count[pairs[0]] + count[pairs[1]] - common - left_out)
 
 
 def attention_trust(module: torch.nn.Module, x: Features, graph: Graph) -> Tensor:
@@ -353,17 +376,48 @@ def attention_trust(module: torch.nn.Module, x: Features, graph: Graph) -> Tenso
     >>> attention_trust(plap.nn.baselines.GAT(3, 4, 2, heads=2), torch.ones(3, 3), graph)
     tensor([1., 1., 1., 1.])
     """
-    attention = learned_weights(module, x, graph).mean(1)
+    attention = learned_weights(module, x, graph)
+    if attention.ndim != 2:
+        raise InputError(f"attention is defined for GAT, not for {type(module).__name__}")
+    attention = attention.mean(1)
     neighbours = torch.bincount(graph.receivers(), minlength=graph.num_nodes)
     relative = attention * (neighbours + 1)[graph.receivers()]  # a node also attends to itself
     return (relative + relative[graph.reverse_entries()]) / 2
 
 
 def _rows(x: Features) -> Any:
-    """The features as an array with fast row access: NumPy, or SciPy's CSR."""
-    if not isinstance(x, Tensor):
-        return scipy.sparse.csr_array(x)
-    return x.detach().numpy() if x.layout == torch.strided else scipy_from_tensor(x)
+    """The features as an array of floats with fast row access: NumPy, or SciPy's CSR."""
+    if isinstance(x, Tensor):
+        x = wide(x.detach())
+        rows = x.numpy() if x.layout == torch.strided else scipy_from_tensor(x)
+    else:
+        rows = scipy.sparse.csr_array(x)
+    return rows if rows.dtype.kind == "f" else rows.astype(np.float64)
+
+
+def _scaled(rows: Any) -> Any:
+    """Each row times a power of 2 that makes its largest number about 1: exact, and no square overflows."""
+    if scipy.sparse.issparse(rows):
+        largest = np.zeros(rows.shape[0], dtype=rows.dtype)
+        receivers = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+        np.maximum.at(largest, receivers, np.abs(rows.data))
+        data = np.ldexp(rows.data, -np.frexp(largest)[1][receivers])
+        return scipy.sparse.csr_array((data, rows.indices, rows.indptr), shape=rows.shape)
+    largest = np.maximum(rows.max(axis=1, initial=0), -rows.min(axis=1, initial=0))
+    return np.ldexp(rows, -np.frexp(largest)[1][:, None])
+
+
+def _checked_pairs(pairs: Any, nodes: int) -> Tensor:
+    """The pairs [2, P] if they are numbers of these nodes."""
+    if not isinstance(pairs, Tensor) or pairs.dtype != torch.int64 or pairs.ndim != 2 or pairs.shape[0] != 2:
+        kind = type(pairs).__name__
+        if isinstance(pairs, Tensor):
+            kind = f"{str(pairs.dtype).removeprefix('torch.')} of shape {list(pairs.shape)}"
+        raise InputError(f"pairs must be an int64 tensor of shape [2, P], not {kind}")
+    outside = pairs[(pairs < 0) | (pairs >= nodes)]
+    if outside.numel():
+        raise InputError(f"pairs has {int(outside[0])}, but there are only the nodes 0 to {nodes - 1}")
+    return pairs
 
 
 def _quotients(above: NDArray[np.float64], below: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -388,8 +442,8 @@ def _product(a: Tensor, b: Tensor) -> Tensor:
 
 def _closeness(a: Tensor, b: Tensor) -> Tensor:
     """−log of the distance, clipped so that it stays finite."""
-    distance: Tensor = (a - b).norm(dim=1)
-    return -distance.clamp(min=torch.finfo(distance.dtype).tiny).log()
+    distance: Tensor = (a - b).norm(dim=1, dtype=torch.float64)
+    return -distance.clamp(min=torch.finfo(a.dtype).tiny).log()
 
 
 def _per_pair(measure: Callable[[Tensor, Tensor], Tensor], rows: Tensor, pairs: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ from plap.nn.adjacency import (
 from plap.nn.gat import GAT, DeepGAT
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JKNet
-from plap.nn.linear import FeatureLinear, Features, sparse_product
+from plap.nn.linear import FeatureLinear, Features, node_count, sparse_product
 
 __all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "MLP", "SAGE", "SGC", "DeepGAT", "JKNet", "normalized_adjacency"]
 
@@ -64,7 +64,7 @@ class GCN(OnAdjacency):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = self._adjacency(edge_index, edge_weight, x.shape[0])
+        A = self._adjacency(edge_index, edge_weight, node_count(x))
         hidden = dropout(relu(graph_convolution(A, x, self.lin1)), self.dropout, self.training)
         return graph_convolution(A, hidden, self.lin2)
 
@@ -94,7 +94,7 @@ class SAGE(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = neighbour_means(self._graph_of(edge_index, edge_weight, x.shape[0]))
+        A = neighbour_means(self._graph_of(edge_index, edge_weight, node_count(x)))
         hidden = relu(mean_convolution(A, x, self.own1, self.neighbours1))
         hidden = dropout(hidden, self.dropout, self.training)
         return mean_convolution(A, hidden, self.own2, self.neighbours2)
@@ -117,7 +117,7 @@ class SGC(OnAdjacency):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = self._adjacency(edge_index, edge_weight, x.shape[0])
+        A = self._adjacency(edge_index, edge_weight, node_count(x))
         z = times(x, self.lin.weight)
         for _ in range(self.K):
             z = sparse_product(A, z)
@@ -145,7 +145,7 @@ class APPNP(OnAdjacency):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = self._adjacency(edge_index, edge_weight, x.shape[0])
+        A = self._adjacency(edge_index, edge_weight, node_count(x))
         start: Tensor = self.lin2(dropout(relu(self.lin1(x)), self.dropout, self.training))
         return personalised_pagerank(A, start, self.K, self.alpha)
 
@@ -173,7 +173,7 @@ class GPRGNN(OnAdjacency):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = self._adjacency(edge_index, edge_weight, x.shape[0])
+        A = self._adjacency(edge_index, edge_weight, node_count(x))
         z = self.lin2(dropout(relu(self.lin1(x)), self.dropout, self.training))
         z = dropout(z, self.dprate, self.training)
         result = self.gamma[0] * z

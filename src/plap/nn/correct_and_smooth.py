@@ -7,7 +7,7 @@ import warnings
 import torch
 from torch import Tensor
 
-from plap.checks import check_integer, check_number
+from plap.checks import check_flag, check_integer, check_number
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
 from plap.sparse import csr_tensor
@@ -80,6 +80,8 @@ def correct_and_smooth(
     >>> correct_and_smooth(unsure, path, torch.tensor([1, -1, -1]), known).argmax(1)
     tensor([1, 1, 1])
     """
+    check_flag("use_validation", use_validation)
+    check_flag("autoscale", autoscale)
     known = _known(probabilities, graph, y, split, use_validation)
     for name, layers in (("correction_layers", correction_layers), ("smoothing_layers", smoothing_layers)):
         check_integer(name, layers, 0)

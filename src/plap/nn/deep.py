@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn import BatchNorm1d, Identity, LayerNorm, Linear, Module, ModuleList
 from torch.nn.functional import relu
 
-from plap.checks import check_choice, check_integer
+from plap.checks import check_choice, check_flag, check_integer
 from plap.errors import InputError
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import FeatureLinear, Features, dropout
+from plap.nn.linear import FeatureLinear, Features, check_hidden, dropout, node_count
 from plap.nn.plaplacian_conv import PLaplacianConv
 
 Norm = Literal["batch", "layer"] | None
@@ -105,7 +105,8 @@ class DeepPGNN(torch.nn.Module):
     ) -> None:
         super().__init__()
         _check(num_layers, mlp_layers, norm, output)
-        self.dropout, self.residual, self.prenorm, self.output = dropout, residual, prenorm, output
+        self.dropout, self.output = dropout, output
+        self.residual, self.prenorm = check_flag("residual", residual), check_flag("prenorm", prenorm)
         each = {"p": p, "mu": mu, "K": K, "penalty": options.pop("penalty", None)}
         layers = [
             dict(zip(each, values, strict=True))
@@ -120,7 +121,7 @@ class DeepPGNN(torch.nn.Module):
             PLaplacianConv(inputs, outputs, **layer, **options)
             for (inputs, outputs), layer in zip(pairwise(widths), layers, strict=True)
         )
-        if tied:
+        if check_flag("tied", tied):
             for name, values in each.items():
                 if isinstance(values, Sequence) and any(value != values[0] for value in values):
                     raise InputError(f"tied layers share {name}, so it must be one value, not {values!r}")
@@ -168,25 +169,29 @@ class DeepPGNN(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
+        nodes = node_count(x)
         explained = any(conv.explain for conv in self.convs)  # then each layer masks the edges itself
-        edges = (
-            (edge_index, edge_weight) if explained else (self._graph(edge_index, edge_weight, x.shape[0]),)
-        )
+        edges = (edge_index, edge_weight) if explained else (self._graph(edge_index, edge_weight, nodes),)
         norms = iter(self.norms)
         hidden = x
         for linear in self.mlp:
-            hidden = self._activate(linear(hidden), norms)
+            hidden = self._activate(check_hidden(x, linear(hidden)), norms)
         states = []
         for conv in self.convs if self.lin is not None else self.convs[:-1]:
-            result = self._activate(conv(self._prepare(hidden, norms), *edges), norms)
+            result = self._activate(conv(self._given(x, hidden, norms), *edges), norms)
             hidden = result + hidden if self.residual and hidden is not x else result
             states.append(hidden)
         logits: Tensor
         if self.lin is None:
-            logits = self.convs[-1](self._prepare(hidden, norms), *edges)
+            logits = self.convs[-1](self._given(x, hidden, norms), *edges)
         else:
             logits = self.lin(self._prepare(jump(states, self.output), norms))
         return logits
+
+    def _given(self, x: Features, hidden: Features, norms: Iterator[Module]) -> Features:
+        """What a layer propagates: the features themselves, or hidden ones that are known to be finite."""
+        prepared = self._prepare(hidden, norms)
+        return x if prepared is x else check_hidden(x, prepared)
 
     def _prepare(self, hidden: Tensor, norms: Iterator[Module]) -> Tensor:
         return next(norms)(hidden) if self.prenorm else hidden

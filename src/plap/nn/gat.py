@@ -10,7 +10,7 @@ from plap.graph import Graph
 from plap.memo import Memo
 from plap.nn.adjacency import start_as_pyg, times
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import FeatureLinear, Features, dropout, dropped_product
+from plap.nn.linear import FeatureLinear, Features, dropout, dropped_product, node_count
 
 _EDGES: Memo[Tensor] = Memo()
 
@@ -79,7 +79,7 @@ class GAT(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        edges = edges_with_loops(self._graph_of(edge_index, edge_weight, x.shape[0]))
+        edges = edges_with_loops(self._graph_of(edge_index, edge_weight, node_count(x)))
         hidden = dropout(elu(self.conv1(self._embed(x), edges)), self.dropout, self.training)
         result: Tensor = self.conv2(hidden, edges)
         return result
@@ -129,5 +129,5 @@ class DeepGAT(torch.nn.Module):
 
     def forward(self, x: Tensor, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        result: Tensor = self.gat(x, edges_with_loops(self._graph_of(edge_index, edge_weight, x.shape[0])))
+        result: Tensor = self.gat(x, edges_with_loops(self._graph_of(edge_index, edge_weight, node_count(x))))
         return result

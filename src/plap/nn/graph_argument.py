@@ -31,6 +31,8 @@ class GraphArgument:
         if isinstance(edges, Graph):
             if weight is not None:
                 raise InputError("edge_weight must not be given with a plap.Graph, which has its own weights")
+            if edges.num_nodes != num_nodes:
+                raise InputError(f"x has {num_nodes} rows but graph has {edges.num_nodes} nodes")
             return edges
         graph: Graph = self._built(edges, weight, num_nodes)
         return graph

@@ -11,7 +11,7 @@ from torch.nn.functional import relu
 
 from plap.nn.adjacency import OnAdjacency, graph_convolution, personalised_pagerank, start_as_pyg
 from plap.nn.graph_argument import GraphLike
-from plap.nn.linear import FeatureLinear, Features, dropout
+from plap.nn.linear import FeatureLinear, Features, dropout, node_count
 
 LSTM_LAYERS = 4
 """The "layers" of the paper's LSTM: PyG's is half as many times ``hidden`` units wide in each direction."""
@@ -79,7 +79,7 @@ class JKNet(OnAdjacency):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = self._adjacency(edge_index, edge_weight, x.shape[0])
+        A = self._adjacency(edge_index, edge_weight, node_count(x))
         first = dropout(relu(graph_convolution(A, x, self.lin1)), self.dropout, self.training)
         second = dropout(relu(graph_convolution(A, first, self.lin2)), self.dropout, self.training)
         result: Tensor = self.head([first, second], A)

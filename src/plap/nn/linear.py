@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from typing import Any
 
@@ -10,7 +11,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from plap.checks import check_number
+from plap.checks import check_finite, check_number, in_transform
 from plap.errors import InputError
 from plap.memo import Memo
 from plap.sparse import csr_tensor, scipy_from_tensor, tensor_from_scipy
@@ -45,6 +46,66 @@ class FeatureLinear(torch.nn.Linear):
             return super().forward(features)
         product = sparse_product(features, self.weight.t())
         return product if self.bias is None else product + self.bias
+
+
+def node_count(x: Features) -> int:
+    """The number of rows of features [N, F], which must be a dense or sparse tensor or a SciPy matrix.
+
+    Examples
+    --------
+    >>> node_count(torch.ones(3, 2))
+    3
+    >>> node_count([[1.0, 2.0]])
+    Traceback (most recent call last):
+    plap.errors.InputError: x must be a tensor or a SciPy sparse matrix, not list
+    """
+    if not isinstance(x, Tensor) and not scipy.sparse.issparse(x):
+        raise InputError(f"x must be a tensor or a SciPy sparse matrix, not {type(x).__name__}")
+    if x.ndim < 2:
+        raise InputError(f"x must have shape [N, F], not {list(x.shape)}")
+    count: int = x.shape[-2]
+    return count
+
+
+def check_hidden(x: Features, hidden: Tensor) -> Tensor:
+    """The hidden features that were made of x, if they are finite; otherwise say whether x is at fault.
+
+    Examples
+    --------
+    >>> check_hidden(torch.ones(1, 2), torch.tensor([[torch.nan]]))
+    Traceback (most recent call last):
+    plap.errors.InputError: the hidden features are not finite, though x is: training may have diverged
+    """
+    if not _is_finite(hidden):
+        _check_features_finite(x)
+        raise InputError("the hidden features are not finite, though x is: training may have diverged")
+    return hidden
+
+
+def refuse_lost_features(x: Features, hidden: Tensor) -> None:
+    """Refuse features that are not finite; weights that are not, as in a run that diverged, are no error.
+
+    The features are looked at only where what was made of them is not finite.
+    """
+    if not _is_finite(hidden):
+        _check_features_finite(x)
+
+
+def _is_finite(hidden: Tensor) -> bool:
+    """Whether all numbers are finite, or cannot be looked at."""
+    if torch.compiler.is_compiling() or in_transform(hidden):
+        return True
+    hidden = hidden.detach()
+    return math.isfinite(hidden.sum().item()) or bool(torch.isfinite(hidden).all())
+
+
+def _check_features_finite(x: Features) -> None:
+    if isinstance(x, Tensor) and x.layout == torch.strided:
+        check_finite("x", x)
+        return
+    stored = scipy_from_tensor(x) if isinstance(x, Tensor) else scipy.sparse.csr_array(x)
+    if not np.isfinite(stored.data).all():
+        raise InputError("x contains a value that is not finite")
 
 
 SHORT = (torch.float16, torch.bfloat16)
@@ -115,6 +176,7 @@ class _SparseProduct(torch.autograd.Function):
 
 
 def _pair(features: Features, matrix: Tensor) -> tuple[Tensor, Tensor]:
+    node_count(features)
     if features.shape[1] != matrix.shape[0]:
         raise InputError(f"features have {features.shape[1]} columns, not {matrix.shape[0]}")
     pair: tuple[Tensor, Tensor] = _with_transpose(features, matrix.dtype, matrix.device)

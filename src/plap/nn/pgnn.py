@@ -11,7 +11,7 @@ from torch.nn.functional import relu
 from plap.nn.adjacency import adjacency_of
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JumpingHead
-from plap.nn.linear import FeatureLinear, Features, dropout
+from plap.nn.linear import FeatureLinear, Features, check_hidden, dropout, node_count
 from plap.nn.plaplacian_conv import AggregationWeights, PLaplacianConv
 
 
@@ -66,7 +66,8 @@ class PGNN(torch.nn.Module):
 
     def embed(self, x: Features) -> Tensor:
         """F(0): what is propagated, [N, hidden]."""
-        return dropout(relu(self.lin(x)), self.dropout, self.training)
+        node_count(x)
+        return dropout(relu(check_hidden(x, self.lin(x))), self.dropout, self.training)
 
     def forward(
         self,
@@ -129,8 +130,8 @@ class GCNPlusPGNN(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        graph = self._graph_of(edge_index, edge_weight, x.shape[0])
-        hidden = dropout(relu(self.lin(x)), self.dropout, self.training)
+        graph = self._graph_of(edge_index, edge_weight, node_count(x))
+        hidden = dropout(relu(check_hidden(x, self.lin(x))), self.dropout, self.training)
         hidden, (edges, weights) = self.conv1(hidden, graph, return_aggregation_weights=True)
         hidden = dropout(relu(hidden), self.dropout, self.training)
         if graph.num_self_loops:
@@ -182,9 +183,9 @@ class JKNetPlusPGNN(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        graph = self._graph_of(edge_index, edge_weight, x.shape[0])
-        hidden = dropout(relu(self.lin(x)), self.dropout, self.training)
-        first = dropout(relu(self.conv1(hidden, graph)), self.dropout, self.training)
+        graph = self._graph_of(edge_index, edge_weight, node_count(x))
+        hidden = dropout(relu(check_hidden(x, self.lin(x))), self.dropout, self.training)
+        first = dropout(relu(check_hidden(x, self.conv1(hidden, graph))), self.dropout, self.training)
         second = dropout(relu(self.conv2(first, graph)), self.dropout, self.training)
         result: Tensor = self.head([first, second], adjacency_of(graph))
         return result

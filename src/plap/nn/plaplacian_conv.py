@@ -5,20 +5,19 @@ from __future__ import annotations
 import math
 from typing import Literal, overload
 
-import scipy.sparse
 import torch
 from torch import Tensor
 from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
 from torch_geometric.nn import MessagePassing
 
-from plap.checks import check_number
+from plap.checks import check_flag, check_number
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels.backend import Backend
 from plap.memory import MemoryBudget, parse_budget
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import SHORT, Features, wide
+from plap.nn.linear import SHORT, Features, node_count, wide
 from plap.penalties import Penalty, Power
 from plap.propagation import aggregation_weights, in_absolute_units, propagate
 
@@ -114,6 +113,12 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
             raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
         p = _DEFAULT_P if p is None else check_number("p", p, least=1)
         mu = check_number("mu", mu, above=0)
+        flags = {
+            "bias": bias, "concat": concat, "cached": cached, "detach_weights": detach_weights,
+            "learn_p": learn_p, "learn_mu": learn_mu, "learn_gamma": learn_gamma,
+        }  # fmt: skip
+        for name, flag in flags.items():
+            check_flag(name, flag)
         if detach_weights and (learn_p or learn_gamma):
             raise InputError(
                 f"learn_{'p' if learn_p else 'gamma'} needs the gradient of the edge weights, which "
@@ -223,6 +228,7 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         return_aggregation_weights: bool = False,
     ) -> Tensor | tuple[Tensor, AggregationWeights]:
         """Propagate x and map it; if asked, with (edge_index, α D^-1/2 M D^-1/2) of the last step."""
+        check_flag("return_aggregation_weights", return_aggregation_weights)
         x = _dense(x)
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
         penalty, mu = self.at_scale_of(x, graph)
@@ -271,9 +277,8 @@ def _before_softplus(value: float) -> float:
 
 def _dense(x: Features) -> Tensor:
     """x as a dense tensor of at least 32 bits."""
+    node_count(x)
     if not isinstance(x, Tensor):
-        if not scipy.sparse.issparse(x):
-            raise InputError(f"x must be a tensor or a SciPy sparse matrix, not {type(x).__name__}")
         return torch.from_numpy(x.toarray()).to(torch.get_default_dtype())
     if x.layout != torch.strided:
         x = x.to_dense()

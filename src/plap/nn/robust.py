@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn import Linear
 from torch.nn.functional import dropout, relu
 
-from plap.checks import check_finite, check_integer, check_number, in_transform
-from plap.errors import InputError
+from plap.checks import check_integer, check_number
 from plap.graph import Graph
 from plap.memo import Memo
 from plap.nn.adjacency import (
@@ -25,7 +24,15 @@ from plap.nn.adjacency import (
     start_as_pyg,
 )
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import FeatureLinear, Features, sparse_product, wide
+from plap.nn.linear import (
+    FeatureLinear,
+    Features,
+    check_hidden,
+    node_count,
+    refuse_lost_features,
+    sparse_product,
+    wide,
+)
 from plap.penalties import MCP
 from plap.propagation import propagate
 from plap.sparse import scipy_from_tensor, tensor_from_scipy
@@ -78,8 +85,9 @@ class RUNG(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        start = self.lin2(dropout(relu(self.lin1(x)), self.dropout, self.training))
-        graph = self._graph_of(edge_index, edge_weight, x.shape[0])
+        graph = self._graph_of(edge_index, edge_weight, node_count(x))
+        hidden = dropout(relu(check_hidden(x, self.lin1(x))), self.dropout, self.training)
+        start = check_hidden(x, self.lin2(hidden))
         return propagate(
             wide(start), graph, penalty=MCP(self.gamma), mu=self.mu, K=self.K,
             detach_weights=self.detach_weights,
@@ -121,24 +129,11 @@ class ElasticGNN(torch.nn.Module):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        start: Tensor = self.lin2(dropout(relu(self.lin1(x)), self.dropout, self.training))
-        graph = self._graph_of(edge_index, edge_weight, x.shape[0])
-        if x.shape[0] != graph.num_nodes:
-            raise InputError(f"x has {x.shape[0]} rows but graph has {graph.num_nodes} nodes")
-        _refuse_lost_features(x, start)
+        graph = self._graph_of(edge_index, edge_weight, node_count(x))
+        hidden = self.lin1(x)
+        refuse_lost_features(x, hidden)
+        start: Tensor = self.lin2(dropout(relu(hidden), self.dropout, self.training))
         return elastic_message_passing(start, graph, self.lambda1, self.lambda2, self.K)
-
-
-def _refuse_lost_features(x: Features, start: Tensor) -> None:
-    """Refuse features that are not finite; weights that are not, as in a run that diverged, are no error."""
-    if torch.compiler.is_compiling() or in_transform(start) or bool(torch.isfinite(start.detach().sum())):
-        return
-    if isinstance(x, Tensor) and x.layout == torch.strided:
-        check_finite("x", x)
-        return
-    stored = scipy_from_tensor(x) if isinstance(x, Tensor) else scipy.sparse.csr_array(x)
-    if not np.isfinite(stored.data).all():
-        raise InputError("x contains a value that is not finite")
 
 
 def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: float, K: int) -> Tensor:
@@ -169,7 +164,7 @@ def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: fl
         difference, divergence = _differentiable_incidence(graph)
     else:
         A = adjacency_tensor(graph)
-        apart, gathered = _INCIDENCE.get(graph, lambda: _incidence(graph))
+        apart, gathered = _incidence_tensors(graph)
         difference, divergence = partial(sparse_product, apart), partial(sparse_product, gathered)
     step = 1 / (1 + lambda2)
     dual_step = 1 / (2 * step)
@@ -182,6 +177,11 @@ def elastic_message_passing(x: Tensor, graph: Graph, lambda1: float, lambda2: fl
         pull = divergence(z)
         F = Y - step * pull
     return F
+
+
+@torch.compiler.disable  # type: ignore[untyped-decorator]
+def _incidence_tensors(graph: Graph) -> tuple[Tensor, Tensor]:
+    return _INCIDENCE.get(graph, lambda: _incidence(graph))
 
 
 def _incidence(graph: Graph) -> tuple[Tensor, Tensor]:
@@ -234,7 +234,7 @@ class GCNJaccard(OnAdjacency):
     Parameters
     ----------
     in_channels, hidden_channels, out_channels : int
-    threshold : float
+    threshold : float, at least 0 and below 1
         An edge is kept if the Jaccard index of its ends' features (those that are not 0) is greater.
     dropout : float
 
@@ -251,7 +251,7 @@ class GCNJaccard(OnAdjacency):
         dropout: float = 0.5,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.threshold = threshold
+        self.threshold = check_number("threshold", threshold, least=0, below=1)
         self.dropout = check_number("dropout", dropout, least=0, below=1)
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
@@ -261,10 +261,13 @@ class GCNJaccard(OnAdjacency):
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
-        A = adjacency_of(self.pruned(x, self._graph_of(edge_index, edge_weight, x.shape[0])))
-        hidden = dropout(relu(graph_convolution(A, x, self.lin1)), self.dropout, self.training)
-        return graph_convolution(A, hidden, self.lin2)
+        A = adjacency_of(self.pruned(x, self._graph_of(edge_index, edge_weight, node_count(x))))
+        first = graph_convolution(A, x, self.lin1)
+        refuse_lost_features(x, first)
+        return graph_convolution(A, dropout(relu(first), self.dropout, self.training), self.lin2)
 
+    # What judges the edges is SciPy, which cannot be traced.
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def pruned(self, x: Features, graph: Graph) -> Graph:
         """The graph without the edges that the features speak against; made once per graph and features."""
         if graph.weight.requires_grad or (isinstance(x, Tensor) and x.is_inference()):
