@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import command
+import plap
 from plap.fitting.artifacts import load_model
 
 CSBM = "csbm:phi=0.7,n=120,f=16,d=8.0,seed=2"
@@ -43,6 +44,21 @@ def test_the_curve(
     assert page.index("attack-evasion") < page.index('<section id="provenance">')
     assert f"{found['points'][-1]['accuracy']:.1%}".replace("%", " %") in page
     assert load_model(fitted).states  # the manifest is that of the changed folder
+
+
+def test_a_bagged_model_is_retrained_as_it_was_trained(
+    fitted: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ("--budget", "0.02", "--steps", "2", "--members", "2", "--poison", "--no-page", "--json")
+    assert command.run(monkeypatch, "attack", fitted, *flags) == 0
+    found = json.loads(capsys.readouterr().out)
+    data = plap.data.load(CSBM)
+    result = plap.fit(data, search=False, seeds=2, max_epochs=20, rivals=())
+    curve = result.attack(0.02, steps=2, members=2, poison=True)
+    assert result.bags is not None
+    assert found["clean"] == curve.clean
+    saved, states = load_model(fitted).states, result.saved_model.states
+    assert all(saved[1][name].equal(value) for name, value in states[1].items())
 
 
 def test_poisoning_is_another_section_of_the_page(
