@@ -85,13 +85,13 @@ def main() -> None:
     """Measure what the file does not have yet."""
     options = usual_options(__doc__, SETS, 3, "rivals.json", flags=("bagging",))
     jobs = [
-        {"dataset": name, "split": k, "method": method}
+        {"dataset": name, "split": k, "method": method} | ({"bagging": True} if options.bagging else {})
         for k in range(options.splits)
         for name in options.datasets
         for method in (PLAP, *RIVALS)
     ]
-    rows = complete(options.json_out, jobs, partial(measure, bagging=options.bagging, root=options.root))
-    print("\n".join(summary(rows)))
+    rows = complete(options.json_out, jobs, partial(measure, root=options.root))
+    print("\n".join(summary([row for row in rows if row.get("bagging", False) == options.bagging])))
 
 
 if __name__ == "__main__":

@@ -109,14 +109,13 @@ def typical_edge_norm(x: Tensor, graph: Graph, quantile: float = 0.5, *, between
 
 def _quantile(values: Tensor, share: float, *, between: bool) -> Tensor:
     """The value of this rank; where that is 0, the mean of the positive ones. No value is negative."""
-    found = values.kthvalue(round(share * (values.numel() - 1)) + 1).values
-    mean = values.sum() / (values > 0).sum().clamp(min=1)
-    found = torch.where(found > 0, found, mean).double()
+    found = values.kthvalue(round(share * (values.numel() - 1)) + 1).values.double()
+    mean = values.double().sum() / (values > 0).sum().clamp(min=1)
     if not between:
-        return found
-    above = found * (1 + 2 * _APART)
-    following = torch.where(values > above, values.double(), torch.inf).amin()
-    return torch.where(torch.isfinite(following), (found + following) / 2, found * (1 + _APART))
+        return torch.where(found > 0, found, mean)
+    longer = torch.where(values > found * (1 + 2 * _APART), values.double(), torch.inf).amin()
+    middle = torch.where(torch.isfinite(longer), (found + longer) / 2, found * (1 + _APART))
+    return torch.where(found > 0, middle, mean)
 
 
 def _power_of_two(x: Tensor) -> Tensor:

@@ -61,6 +61,14 @@ def test_a_bagged_model_is_retrained_as_it_was_trained(
     assert all(saved[1][name].equal(value) for name, value in states[1].items())
 
 
+def test_another_graph_is_refused_in_a_sentence(
+    fitted: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = CSBM.replace("n=120", "n=90")
+    assert command.run(monkeypatch, "attack", fitted, "--graph", other, "--poison") == 2
+    assert "is not the graph that" in " ".join(capsys.readouterr().err.split())
+
+
 def test_poisoning_is_another_section_of_the_page(
     fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

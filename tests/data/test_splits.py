@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from plap.data import FixedSplits, GraphData, Split, folds, split
-from plap.data.splits import PRESETS, BaggedSplit, apportion, bagged, split_for
+from plap.data.splits import PRESETS, BaggedSplit, HoldOut, apportion, bagged, split_for
 from plap.errors import InputError
 from plap.graph import Graph
 
@@ -335,3 +335,13 @@ def test_a_plain_split_is_the_same_for_every_seed() -> None:
     parts = split(torch.arange(40) % 2)
     assert split_for(parts, 3) is parts
     assert isinstance(bagged(parts, torch.arange(40) % 2), BaggedSplit)
+
+
+def test_strata_that_are_divided_differently_have_turns_of_their_own() -> None:
+    y = torch.tensor([0] * 20 + [1] * 9)
+    train = torch.zeros(29, dtype=torch.bool)
+    train[:10] = train[20:28] = True
+    bags = bagged(HoldOut(train, ~train), y)
+    counts = torch.stack([bags.of(seed).val for seed in range(18)]).sum(0)
+    assert counts[:20].tolist() == [9] * 20
+    assert counts[20:].tolist() == [2] * 9

@@ -52,6 +52,9 @@ def test_each_member_is_a_run_on_its_own_division(data: GraphData, parts: Split)
 def test_the_seeds_of_the_last_rung_are_members_that_need_no_training(data: GraphData, parts: Split) -> None:
     bags = bagged(parts, data.y)
     found = tune(data.graph, data.x, data.y, bags, budget=400)
+    assert {run.config.seed for run in found.finalists} == {0, 1, 2}
+    ensemble = train_ensemble(data.graph, data.x, data.y, bags, found.best, 3, known=found.finalists)
+    assert all(any(run is other for other in found.finalists) for run in ensemble.runs)
     for run in found.finalists:
         (alone,) = train_runs(data.graph, data.x, data.y, [run.config], bags.of(run.config.seed))
         assert alone.val_score == pytest.approx(run.val_score, abs=0.03)
@@ -90,7 +93,7 @@ def test_a_temperature_is_learned_from_honest_probabilities() -> None:
 def test_random_splits_are_bagged_and_the_page_says_so(data: GraphData, parts: Split, tmp_path: Path) -> None:
     found = fit(data, parts, settings=QUICK)
     assert found.bags is not None
-    assert any("--no-bagging" in note and "192 labelled nodes" in note for note in found.notes)
+    assert any("--no-bagging" in note and "from 192 labels instead of 144" in note for note in found.notes)
     assert found.learned_from.equal(parts.train | parts.val)
     found.save(tmp_path / "out")
     assert load_metrics(tmp_path / "out")["split"]["bagged"] is True
@@ -100,9 +103,22 @@ def test_random_splits_are_bagged_and_the_page_says_so(data: GraphData, parts: S
     assert not any("--no-bagging" in note for note in off.notes)
 
 
-def test_a_single_member_is_not_said_to_be_bagged(data: GraphData, parts: Split) -> None:
-    found = fit(data, parts, settings=replace(QUICK, seeds=1))
+def test_a_single_member_has_one_division_and_so_have_its_rivals(data: GraphData, parts: Split) -> None:
+    settings = replace(QUICK, seeds=1, rivals=("labels", "majority"))
+    found, plain = (fit(data, parts, settings=replace(settings, bagging=flag)) for flag in (True, False))
+    assert found.bags is None
+    assert found.learned_from.equal(parts.train)
     assert not any("--no-bagging" in note for note in found.notes)
+    for method, other in zip(found.methods, plain.methods, strict=True):
+        assert method.probabilities.equal(other.probabilities)
+
+
+def test_what_time_left_of_an_ensemble_says_what_was_learned(data: GraphData, parts: Split) -> None:
+    found = fit(data, parts, settings=replace(QUICK, search=True, time_limit=0.2, rivals=("labels",)))
+    seeds = {run.config.seed for run in found.fitted.members}
+    assert (found.bags is None) == (seeds == {0})
+    learned = torch.stack([bagged(parts, data.y).of(seed).train for seed in seeds]).any(0)
+    assert found.learned_from.equal(learned)
 
 
 def test_given_masks_are_kept_and_prediction_sets_too(data: GraphData, parts: Split) -> None:
@@ -123,8 +139,25 @@ def test_rivals_learn_from_the_same_labels(data: GraphData, parts: Split, rival:
     assert same is also
     assert honest.equal(same)
     assert not said.equal(honest)
+    assert said.isfinite().all()
     flipped = replace(data, y=torch.where(parts.test, 1 - data.y, data.y))
     assert run(flipped, parts, task, True)[0].equal(said)
+
+
+def test_label_propagation_is_not_ruined_by_more_labels() -> None:
+    data = csbm(phi=0.5, n=2000, f=50, seed=1)
+    few = split(data, rates=(0.05, 0.05, 0.9), seed=0)
+    said, honest = RIVALS["labels"].run(data, few, data.task.learned(data.y[few.train]), True)
+    right, before = (float((each.argmax(1) == data.y)[few.test].double().mean()) for each in (said, honest))
+    assert right > before - 0.02
+    assert right > 0.8
+
+
+def test_bagging_must_be_true_or_false(data: GraphData) -> None:
+    with pytest.raises(plap.InputError, match="bagging must be True or False, not 'no'"):
+        FitSettings(bagging="no")  # type: ignore[arg-type]
+    with pytest.raises(plap.InputError, match="bagging must be True or False"):
+        plap.PGNNClassifier(bagging="no").fit(data.graph, data.x, data.y)  # type: ignore[arg-type]
 
 
 def test_numbers_have_intervals_and_are_not_bagged() -> None:

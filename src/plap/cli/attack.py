@@ -11,7 +11,7 @@ import typer
 
 from plap.checks import check_number
 from plap.cli.shared import JsonOption, RootOption, check_writable, write_atomically
-from plap.data.splits import HoldOut, bagged
+from plap.data.splits import HoldOut
 from plap.fitting.adversary import attack_fit
 from plap.fitting.artifacts import check_writable as check_result_writable
 from plap.fitting.artifacts import load_metrics, load_model
@@ -74,12 +74,11 @@ def attack(
     file = load_model(out)
     check_one_class(file, "attacked")
     data = open_fitted(out, file, graph, nodes=nodes, root=root)
-    sets = HoldOut(in_role(out, "train"), in_role(out, "val"))
-    if load_metrics(out)["split"].get("bagged"):
-        sets = bagged(sets, data.y, file.config["seed"])
+    metrics = load_metrics(out)
     curve = attack_fit(
-        file, data, sets, in_role(out, "test"), budget, local=local, poison=poison, members=members,
-        steps=steps, seed=seed,
+        file, data, HoldOut(in_role(out, "train"), in_role(out, "val")), in_role(out, "test"), budget,
+        first=metrics["settings"]["seed"] if metrics["split"].get("bagged") else None,
+        local=local, poison=poison, members=members, steps=steps, seed=seed,
     )  # fmt: skip
     if png is not None:
         from plap.reporting.inspection_pictures import attack_picture  # noqa: PLC0415

@@ -260,32 +260,41 @@ class BaggedSplit(HoldOut):
     """Training and validation nodes that each member of an ensemble divides anew.
 
     The member with the seed ``first`` has ``train`` and ``val`` themselves. Every other one has as many nodes
-    of each stratum in both. Successive members hold different nodes out, until each node was held out once;
-    then the nodes are shuffled. So the ensemble learns from all labels, and each is unknown to some members.
-
-    See :func:`bagged`.
+    of each stratum in both. Successive members hold different nodes of a stratum out, until each of them was
+    held out at least once; then they are shuffled. See :func:`bagged`.
     """
 
     strata: Tensor
     """int64 [N]: nodes of one stratum are exchanged for one another."""
     first: int
+    _known: dict[int, HoldOut] = field(default_factory=dict, repr=False)
 
     def of(self, seed: int) -> HoldOut:
         """How the member with this seed divides the nodes."""
+        if seed not in self._known:
+            self._known[seed] = self._divided(seed - self.first)
+        return self._known[seed]
+
+    def _divided(self, member: int) -> HoldOut:
+        if member == 0:
+            return HoldOut(self.train, self.val)
         either = self.train | self.val
-        turns = max(1, -(-int(either.sum()) // max(1, int(self.val.sum()))))
-        turn, position = divmod(seed - self.first, turns)
-        rng = generator(abs(turn))
+        nodes = either.nonzero().squeeze(1).cpu().numpy()
+        held_out = self.val.cpu().numpy()[nodes]
+        _, stratum = np.unique(self.strata.cpu().numpy()[nodes], return_inverse=True)
+        size, count = np.bincount(stratum), np.bincount(stratum, weights=held_out).astype(np.int64)
+        turn, place = np.divmod(member, -(-size // np.maximum(count, 1)))
+        keys = np.empty(nodes.size)
+        for each in np.unique(turn):
+            here = turn[stratum] == each
+            keys[here] = generator(abs(int(each))).random(nodes.size)[here]
+        keys[held_out & (turn[stratum] == 0)] = -1  # the first turn begins with the split itself
+        order = np.lexsort((keys, stratum))
+        rank = np.arange(nodes.size) - (np.cumsum(size) - size)[stratum[order]]
+        group = stratum[order]
+        chosen = (rank - place[group] * count[group]) % size[group] < count[group]
         val = torch.zeros_like(self.val)
-        for stratum in self.strata[either].unique().tolist():
-            here = self.strata == stratum
-            held_out, others = ((here & mask).nonzero().squeeze(1).cpu() for mask in (self.val, self.train))
-            nodes = torch.cat([held_out, others[torch.from_numpy(rng.permutation(others.numel()))]])
-            if turn:
-                nodes = nodes[torch.from_numpy(rng.permutation(nodes.numel()))]
-            count = held_out.numel()
-            places = (position * count + torch.arange(count)) % max(1, nodes.numel())
-            val[nodes[places].to(val.device)] = True
+        val[torch.from_numpy(nodes[order[chosen]]).to(val.device)] = True
         return HoldOut(either & ~val, val)
 
 
@@ -297,7 +306,7 @@ def bagged(split: SplitLike, y: Tensor, first: int = 0) -> BaggedSplit:
     >>> sets = hold_out(torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, -1]), share=0.25, seed=0)
     >>> bags = bagged(sets, torch.tensor([0, 0, 0, 0, 1, 1, 1, 1, -1]))
     >>> [bags.of(seed).val.nonzero().flatten().tolist() for seed in range(4)]
-    [[3, 4], [2, 7], [0, 6], [1, 5]]
+    [[3, 4], [2, 6], [1, 7], [0, 5]]
     """
     either = split.train | split.val
     strata = torch.full(either.shape, -1, device=either.device)

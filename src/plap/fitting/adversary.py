@@ -6,6 +6,7 @@ from torch import Tensor
 
 from plap.checks import check_flag, check_integer, check_number
 from plap.data.dataset import GraphData
+from plap.data.splits import bagged
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel
 from plap.fitting.fitted_graph import check_one_class
@@ -25,6 +26,7 @@ def attack_fit(
     test: Tensor,
     budget: float | None = None,
     *,
+    first: int | None = None,
     local: int = 0,
     poison: bool = False,
     members: int = 4,
@@ -41,6 +43,8 @@ def attack_fit(
         What it was fitted on.
     sets : object with boolean masks ``train`` and ``val``
         Of the fit: what the model is retrained with if ``poison``.
+    first : int, optional
+        If members divided these sets anew, the seed of the one that did not.
     test : Tensor, boolean, shape [N]
         The nodes that are attacked and judged.
     budget : float, optional
@@ -72,6 +76,7 @@ def attack_fit(
     modules = load_members(configs, model.states[: len(configs)], data.x.shape[1], len(model.classes))
     retrain = None
     if poison:
+        sets = sets if first is None else bagged(sets, known, first)
         different = dict.fromkeys(config.with_values(seed=configs[0].seed) for config in configs)
         retrain = retraining(list(different), data.x, known, sets, len(modules), model.task)
     judged = test & (known >= 0)

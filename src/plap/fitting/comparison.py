@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from plap.checks import check_choice
 from plap.data.dataset import GraphData
 from plap.data.metrics import Interval, differ
 from plap.data.sampling import generator
-from plap.data.splits import BaggedSplit, Split
+from plap.data.splits import BaggedSplit, Split, split_for
 from plap.data.tasks import Task
 from plap.fitting.decisions import settle
 from plap.fitting.search import Fitted
@@ -94,12 +95,12 @@ class Comparison:
     remarks: tuple[str, ...] = ()
     """What the fit decided or left out, one sentence each."""
     bags: BaggedSplit | None = None
-    """How the members divided training and validation nodes, if each did so for itself."""
+    """How members divide training and validation nodes, if each does so for itself."""
 
-    @property
+    @cached_property
     def learned_from(self) -> Tensor:
-        """Boolean [N]: the nodes whose labels some member of the model may have been trained on."""
-        return self.split.train if self.bags is None else self.split.train | self.split.val
+        """Boolean [N]: the nodes whose labels some member of the model was trained on."""
+        return taught(self.fitted, self.bags or self.split)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -144,6 +145,12 @@ class Comparison:
         return disputed > 0 and float(binomtest(only_ours, disputed).pvalue) < 0.05
 
 
+def taught(fitted: Fitted, split: SplitLike) -> Tensor:
+    """Boolean [N]: the nodes that some member of a model was trained on."""
+    seeds = {run.config.seed for run in fitted.members}
+    return torch.stack([split_for(split, seed).train for seed in seeds]).any(0)
+
+
 _MOST_COLUMNS = 500
 """Features beyond which boosted trees are left out."""
 _LARGE = 200_000
@@ -182,12 +189,12 @@ class Rival:
 
 def commonest(data: GraphData, split: SplitLike, task: Task, refit: bool) -> tuple[Tensor, Tensor]:
     """The shares of the classes among the training labels, or their mean, for every node."""
-    shares = _shares(data, split, task)
-    return shares, shares
+    shares = _shares(data, split.train, task)
+    return _shares(data, split.train | split.val, task) if refit else shares, shares
 
 
-def _shares(data: GraphData, split: SplitLike, task: Task) -> Tensor:
-    labels = data.y[split.train]
+def _shares(data: GraphData, nodes: Tensor, task: Task) -> Tensor:
+    labels = data.y[nodes]
     if task.numeric:
         row = labels.double().mean()[None].float()
     elif labels.ndim == 2:
@@ -201,9 +208,9 @@ def boosted(data: GraphData, split: Split, task: Task, refit: bool) -> tuple[Ten
     """Histogram gradient boosting of scikit-learn on the features alone.
 
     At most 200 rounds, fewer where the validation loss does not improve; weights of classes as in the fit. To
-    ``refit`` is to boost for as many rounds with the validation nodes too. On
-    more than 200,000 nodes, 100 trees over all classes learn from 50,000 nodes and answer for validation and
-    test nodes; the others get the shares of the classes (or the mean).
+    ``refit`` is to boost for as many rounds with the validation nodes too. On more than 200,000 nodes, 100
+    trees over all classes learn from 50,000 training nodes (and as many validation nodes) and answer for
+    validation and test nodes; the others get the shares of the classes (or the mean).
     """
     from sklearn.ensemble import (  # noqa: PLC0415  (slow to import)
         HistGradientBoostingClassifier,
@@ -228,7 +235,7 @@ def boosted(data: GraphData, split: Split, task: Task, refit: bool) -> tuple[Ten
         model.fit(x[rows], labels[rows], sample_weight=None if weights is None else weights.numpy(), **early)
         said = model.predict(x[asked])[:, None] if task.numeric else model.predict_proba(x[asked])
         every = (
-            _shares(data, split, task).clone()
+            _shares(data, split.train, task).clone()
             if large
             else torch.zeros(x.shape[0], task.num_outputs, dtype=torch.float32)
         )
@@ -265,7 +272,8 @@ def _boosting_refuses(data: GraphData, task: Task) -> str | None:
 def propagated(data: GraphData, split: SplitLike, task: Task, refit: bool) -> tuple[Tensor, Tensor]:
     """Label propagation from the training labels, its p and mu chosen by the validation labels.
 
-    To ``refit`` is to propagate both with this p and mu. On more than 200,000 nodes, and for numbers, p is 2.
+    To ``refit`` is to propagate both; p and mu are then chosen by the training labels as well, from those of
+    validation. On more than 200,000 nodes, and for numbers, p is 2.
     """
     large = data.graph.num_nodes > _LARGE
     linear = large or task.numeric
@@ -279,11 +287,14 @@ def propagated(data: GraphData, split: SplitLike, task: Task, refit: bool) -> tu
         found = spread(data.graph, known, [mu for _, mu in settings], num_classes=classes, few_steps=large)
         return [said.reshape(said.shape[0], -1).float() for said in found]
 
+    def merits(found: Sequence[Tensor], nodes: Tensor) -> np.ndarray:
+        return np.array([task.merit(data.y[nodes], said[nodes]) for said in found])
+
     found = spread_from(split.train, settings)
-    merits = [task.merit(data.y[split.val], said[split.val]) for said in found]
-    best = merits.index(max(merits))
+    merit = merits(found, split.val)
     if not refit:
-        return found[best], found[best]
+        return found[merit.argmax()], found[merit.argmax()]
+    best = (merit + merits(spread_from(split.val, settings), split.train)).argmax()
     (again,) = spread_from(split.train | split.val, settings[best : best + 1])
     return again, found[best]
 

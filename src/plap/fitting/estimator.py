@@ -17,6 +17,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from plap.checks import check_flag
 from plap.data.columns import ColumnTransform, drift, infer_columns
 from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
@@ -80,7 +81,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             memory_budget=self.memory_budget, time_limit=self.time_limit, device=self.device,
         )  # fmt: skip
         task = task.learned(labels[sets.train], getattr(self, "class_weight", None))
-        if train is None and getattr(self, "bagging", False):
+        if check_flag("bagging", getattr(self, "bagging", False)) and train is None and self.seeds > 1:
             sets = bagged(sets, labels, self.seed)
         fitted = fit_model(
             graph, features, labels, sets, settings, task=task, progress=progress,

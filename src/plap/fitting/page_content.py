@@ -173,7 +173,7 @@ def _confusion(comparison: Comparison) -> ConfusionMatrix:
 
 def _per_class(comparison: Comparison) -> list[ClassRow]:
     counts = np.array(_confusion(comparison).counts)
-    known = comparison.data.y[comparison.split.train]
+    known = comparison.data.y[comparison.learned_from]
     rows = []
     for k, name in enumerate(comparison.data.class_names):
         right, true, said = counts[k, k], counts[k].sum(), counts[:, k].sum()

@@ -22,7 +22,7 @@ from plap.data.tables.collections import split_graphs
 from plap.data.tables.options import TableOptions
 from plap.data.tasks import Task
 from plap.errors import InputError
-from plap.fitting.comparison import RIVALS, Method, Rival, check_rivals
+from plap.fitting.comparison import RIVALS, Method, Rival, check_rivals, taught
 from plap.fitting.decisions import choose_task, weigh_relations
 from plap.fitting.pieces import prepare_pieces
 from plap.fitting.result import FitResult
@@ -44,9 +44,8 @@ _WITHOUT_EDGES = (
     "it was chosen; --models pgnn searches pGNN alone."
 )
 _BAGGED = (
-    "Each member of the ensemble divides the {:,} labelled nodes that are not held out into training and "
-    "validation nodes in its own way, so the model learns from all of them; --no-bagging trains all members "
-    "on the same nodes."
+    "The members of the ensemble divide training and validation nodes in different ways, so the model learns "
+    "from {:,} labels instead of {:,}; --no-bagging trains all members on the same nodes."
 )
 
 
@@ -169,7 +168,9 @@ def _bags(data: GraphData, split: Split, settings: FitSettings) -> BaggedSplit |
     whose coverage is certain only for nodes that no member learned from.
     """
     intervals = data.task.numeric or settings.conformal is not None
-    if not settings.bagging or intervals or split.kind not in ("stratified", "chien"):
+    if not settings.bagging or settings.members == 1 or intervals:
+        return None
+    if split.kind not in ("stratified", "chien"):
         return None
     return bagged(split, data.y, settings.seed)
 
@@ -233,14 +234,17 @@ class _Comparing:
 
     def run(self, train: Train, remarks: tuple[str, ...]) -> FitResult:
         methods = [self._trained(MODEL, train)]
-        interrupted = methods[0].interrupted
-        chosen = methods[0].fitted.config if methods[0].fitted else None
-        if chosen is not None and not chosen.uses_edges and not interrupted:
+        interrupted, fitted = methods[0].interrupted, methods[0].fitted
+        assert fitted is not None
+        chosen = fitted.config
+        if not chosen.uses_edges and not interrupted:
             remarks += (_WITHOUT_EDGES.format(methods[0].name),)
+        learned, train_nodes = taught(fitted, self.bags or self.split), self.split.train
+        bags = self.bags if bool((learned & ~train_nodes).any()) else None
         for name in self.settings.rivals:
             if interrupted:
                 break
-            if chosen is not None and name == chosen.model:
+            if name == chosen.model:
                 continue  # it is the model itself
             rival = RIVALS.get(name)
             if rival is not None:
@@ -249,19 +253,19 @@ class _Comparing:
                     remarks += (reason,) if reason else ()
                     continue
             try:
-                method = self._trained(name, train) if rival is None else self._simple(rival)
+                method = (
+                    self._trained(name, train) if rival is None else self._simple(rival, bags is not None)
+                )
             except (KeyboardInterrupt, NothingTrainedError):
                 interrupted = True
             else:
                 interrupted = method.interrupted
                 methods += [] if interrupted else [method]
-        if self.bags is not None and len(methods[0].fitted.members if methods[0].fitted else ()) > 1:
-            remarks += (_BAGGED.format(int(self.bags.train.sum() + self.bags.val.sum())),)
+        if bags is not None:
+            remarks += (_BAGGED.format(int(learned.sum()), int(train_nodes.sum())),)
         if any(method.fitted is not None and method.fitted.out_of_time for method in methods):
             remarks += (self.settings.said_of_time, *_hardly_trained(methods))
-        return FitResult(
-            self.data, self.split, self.settings, tuple(methods), interrupted, remarks, self.bags
-        )
+        return FitResult(self.data, self.split, self.settings, tuple(methods), interrupted, remarks, bags)
 
     def _trained(self, model: str, train: Train) -> Method:
         kind = find_model(model)
@@ -272,11 +276,11 @@ class _Comparing:
         said = fitted.ensemble.probabilities
         return self._judged(kind.title_or_name, kind.uses, said, honest, begin, fitted)
 
-    def _simple(self, rival: Rival) -> Method:
+    def _simple(self, rival: Rival, refit: bool) -> Method:
         name = rival.name(self.task)
         self._tell(name)
         begin = time.perf_counter()
-        said, judged_by = rival.run(self.data, self.split, self.task, self.bags is not None)
+        said, judged_by = rival.run(self.data, self.split, self.task, refit)
         honest = judged_by, self.split.val
         return self._judged(name, rival.uses, said, honest, begin, weighted=rival.weighted)
 

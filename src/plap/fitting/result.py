@@ -199,8 +199,8 @@ class FitResult(Comparison):
             As for :func:`plap.fitting.adversary.attack_fit`.
         """
         return attack_fit(
-            self.saved_model, self.data, self.bags or self.split, self.split.test, budget, local=local,
-            poison=poison, members=members, steps=steps, seed=seed,
+            self.saved_model, self.data, self.split, self.split.test, budget, local=local, poison=poison,
+            first=None if self.bags is None else self.bags.first, members=members, steps=steps, seed=seed,
         )  # fmt: skip
 
     def explain(self, node: Any) -> NodeStory:

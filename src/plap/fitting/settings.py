@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from plap.checks import check_choice, check_integer
+from plap.checks import check_choice, check_flag, check_integer
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
@@ -106,6 +106,7 @@ class FitSettings:
         if self.seeds is not None:
             check_integer("seeds", self.seeds, 1)
         check_budget(self.budget)
+        check_flag("bagging", self.bagging)
         if self.conformal is not None and not 0 < self.conformal < 1:
             raise InputError(f"conformal must be a coverage between 0 and 1, not {self.conformal!r}")
         if self.loss not in get_args(Loss):

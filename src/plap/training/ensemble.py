@@ -99,7 +99,8 @@ def held_out(ensemble: Ensemble, split: SplitLike) -> tuple[Tensor, Tensor]:
     """Probabilities [N, L] that are honest for some nodes whose labels are known, and which these are, [N].
 
     Those are the validation nodes, unless the split is bagged: then all nodes that some member was not
-    trained on, with the mean over just these members.
+    trained on, with the mean over just these members. (Weights of relations, a number each, were learned
+    before, by the first division.)
     """
     if not isinstance(split, BaggedSplit):
         return ensemble.probabilities, split.val

@@ -100,7 +100,7 @@ def ranked(
     differ is measured without the ``added`` configurations, which do not change the order of the others. A
     model without edges that has the score of the best one comes before it.
     """
-    groups = [lasting(results[k : k + seeds]) for k in range(0, len(results), seeds)]
+    groups = _alike([lasting(results[k : k + seeds]) for k in range(0, len(results), seeds)])
     scores = np.array([np.mean([run.val_score for run in group]) for group in groups])
     losses = np.array([np.mean([_lowest_loss(run) for run in group]) for group in groups])
     usual = np.array([config not in added for config in configs])
@@ -114,6 +114,15 @@ def ranked(
     order = sorted(range(len(configs)), key=lambda k: (merits[k], -losses[k]), reverse=True)
     without = [k for k in order if scores[k] >= scores[order[0]] and not configs[k].uses_edges]
     return [configs[k] for k in dict.fromkeys((*without[:1], *order))]
+
+
+def _alike(groups: list[list[RunResult]]) -> list[list[RunResult]]:
+    """The runs with the seeds that all configurations have, if there are any: others may be luckier."""
+    seeds = [{run.config.seed for run in group} for group in groups if group]
+    common = set.intersection(*seeds) if seeds else set()
+    if not common:
+        return groups
+    return [[run for run in group if run.config.seed in common] for group in groups]
 
 
 def lasting(runs: Sequence[RunResult]) -> list[RunResult]:

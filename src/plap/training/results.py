@@ -106,7 +106,8 @@ class TuneResult:
     best: RunConfig
     trials: tuple[Trial, ...]
     best_run: RunResult
-    """The run with the best validation score, whatever its rung: what there is after Ctrl-C."""
+    """Of the first seeds, the run with the best validation score, whatever its rung: what there is after
+    Ctrl-C."""
     interrupted: bool = False
     runner_up: RunConfig | None = None
     """The second best, if validation cannot tell it from the winner: their scores differ by at most two

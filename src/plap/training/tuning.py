@@ -351,18 +351,23 @@ class _Stages:
                 break
             runs = [_shortened(config, rung, k) for config in configs for k in seeds]
             begin, end = (stage + turn / len(passes)) / stages, (stage + (turn + 1) / len(passes)) / stages
-            done |= zip(runs, self._timed(runs, limit, begin, end), strict=True)
+            firsts = {_shortened(config, rung, 0) for config in configs}
+            done |= zip(runs, self._timed(runs, firsts, limit, begin, end), strict=True)
         wanted = (_shortened(config, rung, k) for config in configs for k in range(rung.seeds))
         results = [done[run] for run in wanted if run in done]
         self.trials += [Trial.of(r, number) for r in results if r.epochs or not r.out_of_time]
         return results
 
-    def _timed(self, runs: list[RunConfig], limit: Deadline, begin: float, end: float) -> list[RunResult]:
+    def _timed(
+        self, runs: list[RunConfig], firsts: Set[RunConfig], limit: Deadline, begin: float, end: float
+    ) -> list[RunResult]:
         started = time.perf_counter()
         results = self._train(runs, limit, part_of(self._progress, begin, end))
         self._seconds += time.perf_counter() - started
         self._cost += sum(result.epochs * epoch_cost(result.config, self._nodes) for result in results)
-        self._best = [max([*results, *self._best], key=_merit)]
+        # seeds of a bagged split are judged on nodes of their own, so first ones compare with first ones
+        usual = [result for result in results if result.config in firsts]
+        self._best = [max([*usual, *self._best], key=_merit)]
         self.interrupted = any(result.interrupted for result in results)
         return results
 
