@@ -99,8 +99,9 @@ class Penalty(ABC):
         Examples
         --------
         >>> g = Graph.from_edges([(0, 1)], num_nodes=3)
-        >>> MCP(Quantile(0.5, times=2)).measured(torch.tensor([[1.0], [3.0], [5.0]]), g)
-        MCP(gamma=4.0)
+        >>> penalty = MCP(Quantile(0.5, times=2)).measured(torch.tensor([[1.0], [3.0], [5.0]]), g)
+        >>> round(float(penalty.gamma), 3)
+        4.0
         """
         if self.quantile is None:
             return self
