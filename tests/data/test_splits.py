@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from plap.data import FixedSplits, GraphData, Split, folds, split
-from plap.data.splits import PRESETS, BaggedSplit, HoldOut, apportion, bagged, split_for
+from plap.data.splits import PRESETS, apportion, bagged
 from plap.errors import InputError
 from plap.graph import Graph
+from plap.split_masks import BaggedSplit, HoldOut, split_for
 
 Real = Callable[..., GraphData]
 KINDS = ["stratified", "paper", "chien"]

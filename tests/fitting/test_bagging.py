@@ -12,12 +12,13 @@ import torch
 
 import plap
 from plap.data import FixedSplits, GraphData, Split, csbm, split
-from plap.data.splits import HoldOut, bagged
+from plap.data.splits import bagged
 from plap.data.tasks import Multiclass
 from plap.fitting import FitSettings, fit
 from plap.fitting.artifacts import load_metrics
 from plap.fitting.comparison import RIVALS
 from plap.fitting.decisions import settle
+from plap.split_masks import HoldOut
 from plap.training import RunConfig, train_ensemble, train_runs
 from plap.training.ensemble import held_out
 from plap.training.tuning import tune

@@ -11,7 +11,6 @@ import typer
 
 from plap.checks import check_number
 from plap.cli.shared import JsonOption, RootOption, check_writable, write_atomically
-from plap.data.splits import HoldOut
 from plap.fitting.adversary import attack_fit
 from plap.fitting.artifacts import check_writable as check_result_writable
 from plap.fitting.artifacts import load_metrics, load_model
@@ -21,6 +20,7 @@ from plap.insight.attack import AttackCurve, AttackPoint
 from plap.reporting.html_page import with_attack_section
 from plap.reporting.number_text import counted, number
 from plap.reporting.terminal import make_console, print_line, text_table
+from plap.split_masks import HoldOut
 
 
 def attack(

@@ -16,14 +16,14 @@ from plap.checks import check_choice
 from plap.data.dataset import GraphData
 from plap.data.metrics import Interval, differ
 from plap.data.sampling import generator
-from plap.data.splits import BaggedSplit, Split, split_for
+from plap.data.splits import Split
 from plap.data.tasks import Task
 from plap.fitting.decisions import settle
 from plap.fitting.search import Fitted
 from plap.fitting.settings import FitSettings
 from plap.label_propagation import PLaplacianLabelPropagation, spread
 from plap.models import model_names
-from plap.split_masks import SplitLike
+from plap.split_masks import BaggedSplit, SplitLike, split_for
 
 
 @dataclass(frozen=True, eq=False)

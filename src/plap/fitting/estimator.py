@@ -21,7 +21,7 @@ from plap.checks import check_flag
 from plap.data.columns import ColumnTransform, drift, infer_columns
 from plap.data.dataset import features_digest
 from plap.data.labels import Classes, codes_of, encode
-from plap.data.splits import HoldOut, bagged, hold_out
+from plap.data.splits import bagged, hold_out
 from plap.data.tables.in_memory import as_frame, is_frame
 from plap.data.tasks import ClassWeight, Multiclass, Task
 from plap.errors import InputError
@@ -34,6 +34,7 @@ from plap.graph import Graph, check_graph
 from plap.memory import MemoryBudget
 from plap.nn.linear import Features
 from plap.sparse import compact
+from plap.split_masks import HoldOut
 from plap.training import RunConfig, Trial
 from plap.training.ensemble import held_out
 from plap.training.loop import ProgressCallback

@@ -15,7 +15,7 @@ from torch import Tensor
 from plap.checks import near_miss
 from plap.data.dataset import GraphData
 from plap.data.resolve import as_graph_data
-from plap.data.splits import BaggedSplit, Split, bagged
+from plap.data.splits import Split, bagged
 from plap.data.splits import split as split_nodes
 from plap.data.tables.assembly import encode_columns
 from plap.data.tables.collections import split_graphs
@@ -29,7 +29,7 @@ from plap.fitting.result import FitResult
 from plap.fitting.search import Announce, Fitted, NothingTrainedError, Train, fit_model
 from plap.fitting.settings import MODEL, FitSettings
 from plap.models import find_model
-from plap.split_masks import SplitLike
+from plap.split_masks import BaggedSplit, SplitLike
 from plap.training.config import OF_TRAINING
 from plap.training.ensemble import held_out
 from plap.training.loop import ProgressCallback

@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 
 from plap.checks import check_integer
-from plap.data.splits import BaggedSplit
 from plap.data.tasks import Task, training_task
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.nn.linear import Features
-from plap.split_masks import SplitLike
+from plap.split_masks import BaggedSplit, SplitLike
 from plap.training.config import RunConfig
 from plap.training.halving import lasting
 from plap.training.results import RunResult
@@ -54,7 +53,7 @@ def train_ensemble(
     Parameters
     ----------
     graph, x, y, split :
-        As for :func:`plap.training.train_runs`; a :class:`plap.data.splits.BaggedSplit` is divided anew by
+        As for :func:`plap.training.train_runs`; a :class:`plap.split_masks.BaggedSplit` is divided anew by
         every member.
     config : RunConfig, or a sequence of them
         Of several, each is trained with the first seed, then each with the next, and so on.

@@ -77,7 +77,7 @@ def tune(
     Parameters
     ----------
     graph, x, y, split :
-        As for :func:`plap.training.train_runs`, with one split. A :class:`plap.data.splits.BaggedSplit` is
+        As for :func:`plap.training.train_runs`, with one split. A :class:`plap.split_masks.BaggedSplit` is
         divided anew by every seed of the last rung.
     space : SearchSpace, or a sequence of them, optional
         By default the search grid of pGNN, see ``plap.models.pgnn``. :func:`architectures` has those of a

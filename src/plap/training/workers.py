@@ -22,10 +22,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from plap.data.splits import split_for
 from plap.graph import Graph
 from plap.nn.linear import Features
-from plap.split_masks import SplitLike
+from plap.split_masks import SplitLike, split_for
 from plap.training.config import RunConfig
 from plap.training.loop import (
     DEFAULT_BUDGET,
@@ -63,7 +62,7 @@ def train_side_by_side(
 ) -> list[RunResult]:
     """As :func:`plap.training.train_runs` with one split, on as many processes as PyTorch has threads.
 
-    If it is a :class:`plap.data.splits.BaggedSplit`, every run divides it by its own seed. Where processes
+    If it is a :class:`plap.split_masks.BaggedSplit`, every run divides it by its own seed. Where processes
     cannot be forked, or do not pay, it is :func:`plap.training.train_runs` itself. A process has one thread,
     so results are those of ``torch.set_num_threads(1)``. Ctrl-C ends all runs, which keep their best so far.
     """
