@@ -40,7 +40,7 @@ def start(folder: Path, out: Path, *more: str, ignored: bool = False) -> subproc
 @pytest.mark.parametrize("ignored", [False, True], ids=["usual", "under a parent that ignores SIGINT"])
 def test_sigterm_keeps_the_best_so_far(folder: Path, tmp_path: Path, ignored: bool) -> None:
     out = tmp_path / "out"
-    process = start(folder, out, ignored=ignored)
+    process = start(folder, out, "--models", "pgnn", ignored=ignored)
     assert process.stderr is not None
     for line in process.stderr:  # until the search is under way
         if "pGNN: " in line:

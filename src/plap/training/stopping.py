@@ -98,24 +98,34 @@ class Interrupts:
     """Ctrl-C as a flag that is read between epochs, so that nothing is left half-written.
 
     Inside the ``with`` block the first Ctrl-C sets ``pending``; a second one raises KeyboardInterrupt as
-    usual. Outside the main thread, and where the program handles SIGINT itself, nothing is changed.
+    usual. Where Ctrl-C is ignored, as under nohup, and the program handles SIGTERM, that signal does. Outside
+    the main thread, and where the program handles SIGINT itself, nothing is changed.
     """
 
     def __init__(self) -> None:
         self.pending = False
         self._before: Any = None
+        self._number = signal.SIGINT
 
     def __enter__(self) -> Interrupts:
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            self._before = signal.signal(signal.SIGINT, self._note)
+        if threading.current_thread() is not threading.main_thread():
+            return self
+        handler = signal.getsignal(signal.SIGINT)
+        ended = signal.getsignal(signal.SIGTERM)
+        if handler is signal.SIG_IGN and callable(ended):
+            self._number = signal.SIGTERM
+            taken = isinstance(getattr(ended, "__self__", None), Interrupts)
+        else:
+            taken = handler is not signal.default_int_handler
+        if not taken:
+            self._before = signal.signal(self._number, self._note)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+            signal.signal(self._number, self._before)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.pending:
