@@ -38,8 +38,7 @@ class BaggedSplit(HoldOut):
 
     The member with the seed ``first`` has ``train`` and ``val`` themselves. Every other one has as many nodes
     of each stratum in both. Successive members hold different nodes of a stratum out, until each of them was
-    held out at least once; then they are shuffled. See
-    :func:`plap.data.splits.bagged`.
+    held out at least once; then they are shuffled. See :func:`plap.data.splits.bagged`.
     """
 
     strata: Tensor

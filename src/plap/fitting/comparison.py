@@ -229,8 +229,10 @@ def boosted(data: GraphData, split: Split, task: Task, refit: bool) -> tuple[Ten
     seen = np.isin(labels[val], labels[train]) | task.numeric
 
     def answers(rows: np.ndarray, rounds: int, **early: Any) -> tuple[Tensor, int]:
-        model = kind(max_iter=rounds, learning_rate=rate, random_state=0, early_stopping=bool(early))
-        model.set_params(n_iter_no_change=15)
+        model = kind(
+            max_iter=rounds, learning_rate=rate, early_stopping=bool(early), n_iter_no_change=15,
+            random_state=0,
+        )  # fmt: skip
         weights = task.weights(data.y[rows])
         model.fit(x[rows], labels[rows], sample_weight=None if weights is None else weights.numpy(), **early)
         said = model.predict(x[asked])[:, None] if task.numeric else model.predict_proba(x[asked])
