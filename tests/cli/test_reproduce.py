@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command import run
+from plap.experiments.estimation import DatasetEstimate, Estimate
 from plap.experiments.tables import table_names
 from tiny_experiments import TINY, TWO_HOP, write_tiny_table
 
@@ -165,6 +166,23 @@ def test_an_estimate_trains_nothing(tmp_path: Path, plap: Plap) -> None:
         "timing csbm:phi=0.8,n=60,f=8 · mlp", "timing csbm:phi=-0.8,n=60,f=8 · mlp",
     ]  # fmt: skip
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_cannot_be_timed_has_a_dash(monkeypatch: pytest.MonkeyPatch, plap: Plap) -> None:
+    found = Estimate(
+        "heterophilic",
+        (DatasetEstimate("texas", 7), DatasetEstimate("cornell", 0), DatasetEstimate("actor", 7, 30, 90)),
+        workers=1,
+        problems={("texas", "mlp"): "texas: a file is missing"},
+    )
+    monkeypatch.setattr("plap.cli.reproduce.estimate", lambda *_, **__: found)
+    code, said, _ = plap("heterophilic", "--estimate")
+    assert code == 0
+    rows = [[cell.strip() for cell in line.split("│")[1:5]] for line in said.splitlines() if "│" in line]
+    assert rows[:3] == [
+        ["texas", "7", "–", "–"], ["cornell", "0", "0 s", "0 s"], ["actor", "7", "30 s", "90 s"]
+    ]  # fmt: skip
+    assert "Not counted: texas: a file is missing." in said
 
 
 def test_all_tables_that_were_published(tmp_path: Path, plap: Plap) -> None:

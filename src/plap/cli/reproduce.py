@@ -194,6 +194,11 @@ def _say(cell: str) -> None:
     typer.echo(f"timing {cell}", err=True)
 
 
+def _estimated(seconds: float, whole: Estimate, runs: int) -> str:
+    """What runs take with all processes; a dash where none of them could be timed."""
+    return "–" if runs and not seconds else duration(seconds / whole.workers)
+
+
 def _show_estimates(found: Sequence[Estimate], *, as_json: bool) -> None:
     if as_json:
         plain = [each.to_dict() for each in found]
@@ -202,7 +207,7 @@ def _show_estimates(found: Sequence[Estimate], *, as_json: bool) -> None:
     console = make_console()
     for each in found:
         rows = [
-            (entry.dataset, str(entry.runs), *(duration(seconds / each.workers) for seconds in ends))
+            (entry.dataset, str(entry.runs), *(_estimated(seconds, each, entry.runs) for seconds in ends))
             for entry in each.datasets
             for ends in [(entry.at_least, entry.at_most)]
         ]
