@@ -24,13 +24,13 @@ RATES = ("0", "0.05", "0.1", "0.15", "0.2", "0.25")
 
 
 def measure(rate: str, seed: int, *, root: str | None = None) -> Row:
-    """One fit: accuracy in per cent of the ensemble, and the labels of winner and runner-up."""
+    """One fit: accuracy in per cent of the ensemble, and the labels of winner and runners-up."""
     data = load(f"cora-metattack:rate={rate}", root)
     parts = split(data, "public")
     settings = FitSettings(seed=seed, time_limit=None)
     found = fit_model(data.graph, data.x, data.y, parts, settings, task=data.task)
     right = found.ensemble.predictions == data.y
-    chosen = [found.config, *([] if found.runner_up is None else [found.runner_up])]
+    chosen = [found.config, *found.runners_up]
     return {
         "test": round(100 * float(right[parts.test].double().mean()), 2),
         "chosen": [find_model(config.model).label_of(config.parameters) for config in chosen],

@@ -40,7 +40,7 @@ def measure(dataset: str, split: int, *, root: str | None = None) -> Row:
     return {
         "winner": accuracy(winner),
         "both": accuracy(found.members),
-        "models": [found.config.model, None if found.runner_up is None else found.runner_up.model],
+        "models": [config.model for config in (found.config, *found.runners_up)],
     }
 
 

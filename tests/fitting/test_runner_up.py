@@ -1,4 +1,4 @@
-"""An ensemble of two configurations, which validation could not tell apart."""
+"""An ensemble of several configurations, which validation could not tell apart."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def result() -> FitResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("plap.training.halving.as_good", lambda *_: True)
         patch.setattr("plap.training.halving.ranked", best_of_each_first)
-        found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=())
-    assert found.fitted.runner_up is not None
+        found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=(), bagging=False)
+    assert len(found.fitted.runners_up) == 1
     return found
 
 
@@ -50,8 +50,7 @@ def test_members_take_turns(result: FitResult) -> None:
     fitted = result.fitted
     assert [fitted.is_of_winner(run) for run in fitted.ensemble.runs] == [True, False, True, False, True]
     assert [run.config.seed for run in fitted.ensemble.runs] == [0, 0, 1, 1, 2]
-    assert fitted.runner_up is not None
-    assert fitted.runner_up.with_values(seed=0) != fitted.config
+    assert fitted.config not in fitted.runners_up
 
 
 def test_a_saved_ensemble_predicts_as_before(result: FitResult, folder: Path) -> None:
@@ -64,7 +63,7 @@ def test_a_saved_ensemble_predicts_as_before(result: FitResult, folder: Path) ->
 def test_both_are_told(result: FitResult, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     metrics = json.loads((folder / "metrics.json").read_text())
     assert metrics["config"] == result.fitted.config.to_dict()
-    assert metrics["runner_up"]["model"] in MODELS
+    assert [other["model"] for other in metrics["runners_up"]] == [result.fitted.runners_up[0].model]
     assert [member["runner_up"] for member in metrics["members"]] == [False, True, False, True, False]
     page = (folder / "report.html").read_text()
     assert "<h3>Runner-up</h3>" in page
@@ -73,6 +72,30 @@ def test_both_are_told(result: FitResult, folder: Path, capsys: pytest.CaptureFi
     show_fit(result.content, folder)
     said = " ".join(capsys.readouterr().out.split())
     assert "2 of the 5 members of the ensemble have that of the runner-up" in said
+
+
+def test_members_that_divide_the_nodes_take_turns_at_up_to_four(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("plap.training.halving.as_good", lambda *_: True)
+    result = plap.fit(DATA, models=("pgnn",), budget=9000, max_epochs=4, seeds=6, rivals=())
+    fitted = result.fitted
+    together = [fitted.config, *fitted.runners_up]
+    assert len(together) == 4
+    configs = [run.config for run in fitted.ensemble.runs]
+    assert configs == [together[k % 4].with_values(seed=k) for k in range(6)]
+    metrics = json.loads((result.save(tmp_path / "out") / "metrics.json").read_text())
+    assert metrics["runners_up"] == [config.to_dict() for config in fitted.runners_up]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<h3>Runner-up 3</h3>" in page
+    show_fit(result.content, tmp_path)
+    said = " ".join(capsys.readouterr().out.split())
+    sentence = (
+        "Validation cannot separate the 4 best configurations of the search, so 4 of the 6 members of the "
+        "ensemble have those of the runners-up"
+    )
+    assert f"{sentence}." in page
+    assert f"{sentence}:" in said
 
 
 def test_what_asks_the_members_asks_all_of_them(result: FitResult, folder: Path, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def test_one_of_anything_is_singular() -> None:
         (),
         trials=(TrialRow({}, 0.5, 1),),
         neighbours=NeighbourFacts(1, 1, 0, ()),
-        runner_up={"p": 1},
+        runners_up=[{"p": 1}],
         runner_up_members=1,
     )
     page = re.sub("<[^>]*>", "", fit_page(one))

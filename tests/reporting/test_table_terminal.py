@@ -119,7 +119,7 @@ def test_names_are_not_taken_for_markup() -> None:
 def test_one_of_anything_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     story = replace(report_samples.nodes().stories[0], num_neighbours=1, num_features=1, hops=1)
     show_story(story, share=True)
-    show_fit(replace(report_samples.report(), runner_up={"p": 1}, runner_up_members=1), Path("out"))
+    show_fit(replace(report_samples.report(), runners_up=[{"p": 1}], runner_up_members=1), Path("out"))
     found = {
         "entropy": {"mean": None},
         "trust": {"edges": 1, "below_chance": 1, "median": 0.5},

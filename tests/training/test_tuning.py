@@ -13,6 +13,7 @@ import plap
 import tiny_training as tiny
 from plap import InputError
 from plap.data.tasks import Regression
+from plap.split_masks import BaggedSplit
 from plap.training import (
     History,
     Progress,
@@ -134,9 +135,9 @@ def test_penalties_change_nothing_unless_one_of_them_wins(widen: bool) -> None:
         assert [(t.config, t.val_score) for t in powers] == [(t.config, t.val_score) for t in narrow.trials]
         won.append(wide.best.value("penalty") == "power")
         if won[-1]:
-            assert (wide.best, wide.runner_up) == (narrow.best, narrow.runner_up)
+            assert (wide.best, wide.runners_up) == (narrow.best, narrow.runners_up)
         else:
-            assert wide.runner_up is None or wide.runner_up.value("penalty") != "power"
+            assert all(other.value("penalty") != "power" for other in wide.runners_up)
     assert set(won) == {True, False}
 
 
@@ -268,7 +269,7 @@ def test_who_may_stand_in_for_the_winner(monkeypatch: pytest.MonkeyPatch) -> Non
         )
         found = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[MLP, GCN], budget=3600)
         assert found.best.model == first
-        assert found.runner_up is None or found.runner_up.model == first
+        assert {other.model for other in found.runners_up} <= {first}
 
 
 def test_the_best_of_all_spaces_wins() -> None:
@@ -440,16 +441,16 @@ def scored(model: str, *scores: float) -> list[RunResult]:
 def test_what_validation_cannot_tell_apart(
     best: list[RunResult], other: list[RunResult], nodes: int, expected: bool
 ) -> None:
-    assert as_good(best, other, nodes, DATA.task) is expected
+    assert as_good(best, other, nodes, DATA.task, 2.0) is expected
 
 
 def test_the_scale_of_an_error_is_that_of_the_error() -> None:
     numbers = Regression().with_metric("mae")
-    assert as_good(scored("gcn", -50.0), scored("pgnn", -59.0), 100, numbers)
-    assert not as_good(scored("gcn", -50.0), scored("pgnn", -61.0), 100, numbers)
+    assert as_good(scored("gcn", -50.0), scored("pgnn", -59.0), 100, numbers, 2.0)
+    assert not as_good(scored("gcn", -50.0), scored("pgnn", -61.0), 100, numbers, 2.0)
     explained = Regression().with_metric("r2")
-    assert as_good(scored("gcn", 0.9), scored("pgnn", 0.881), 100, explained)
-    assert not as_good(scored("gcn", 0.9), scored("pgnn", 0.87), 100, explained)
+    assert as_good(scored("gcn", 0.9), scored("pgnn", 0.881), 100, explained, 2.0)
+    assert not as_good(scored("gcn", 0.9), scored("pgnn", 0.87), 100, explained, 2.0)
 
 
 @pytest.mark.parametrize("equal", [True, False])
@@ -458,15 +459,45 @@ def test_the_second_best_is_handed_on_if_it_is_as_good(equal: bool, monkeypatch:
     found = search(budget=400)
     seeds = [run.config.seed for run in found.finalists]
     assert seeds == ([0, 1, 2, 0, 1, 2] if equal else [0, 1, 2])
-    assert (found.runner_up is not None) is equal
-    chosen = [found.best] if found.runner_up is None else [found.best, found.runner_up]
+    assert len(found.runners_up) == equal
+    chosen = [found.best, *found.runners_up]
     assert list(dict.fromkeys(run.config.with_values(seed=0) for run in found.finalists)) == chosen
+
+
+def test_fewer_standard_errors_are_stricter() -> None:
+    best, other = scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.75)  # 0.04 is one
+    assert not as_good(best, other, 100, DATA.task, 1.0)
+    assert as_good(best, other, 100, DATA.task, 1.5)
+
+
+@pytest.mark.parametrize("equal", [True, False])
+def test_up_to_four_are_handed_on_where_every_seed_divides_the_nodes(
+    equal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many epochs, more of them have two seeds in the last rung than would have three."""
+    monkeypatch.setattr("plap.training.halving.as_good", lambda *_: equal)
+    usual, found = (
+        tune(DATA.graph, DATA.x, DATA.y, split, space=SearchSpace(RunConfig(max_epochs=5)), budget=12_000)
+        for split in (SPLIT, BaggedSplit(SPLIT.train, SPLIT.val, DATA.y, 0))
+    )
+    finals = [
+        Counter(trial.config.with_values(seed=0) for trial in result.trials if trial.rung == 2)
+        for result in (usual, found)
+    ]
+    assert {*finals[0].values()} == {3}
+    assert {*finals[1].values()} == {2}
+    assert len(finals[1]) > len(finals[0])
+    assert (len(usual.runners_up), len(found.runners_up)) == ((1, 3) if equal else (0, 0))
+    together = [found.best, *found.runners_up]
+    assert len({*together}) == len(together)
+    assert [run.config for run in found.finalists] == [
+        config.with_values(seed=seed) for config in together for seed in (0, 1)
+    ]
 
 
 def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plap.training.halving.as_good", lambda *_: True)
-    runner_up = search(budget=400).runner_up
-    assert runner_up is not None
+    (runner_up,) = search(budget=400).runners_up
     train = train_side_by_side
 
     def cut_off(*args: Any, **options: Any) -> list[RunResult]:
@@ -478,7 +509,7 @@ def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("plap.training.tuning.train_side_by_side", cut_off)
     found = search(budget=400)
-    assert found.runner_up is None
+    assert not found.runners_up
     assert [run.config.with_values(seed=0) for run in found.finalists] == 3 * [found.best]
 
 

@@ -82,7 +82,7 @@ def page_content(comparison: Comparison, trust: Tensor | None) -> FitReport:
         attackable=single and _attackable(comparison),
         neighbours=_neighbours(comparison) if single else None,
         chosen=_hyperparameters(fitted.config),
-        runner_up={} if fitted.runner_up is None else _hyperparameters(fitted.runner_up),
+        runners_up=[_hyperparameters(config) for config in fitted.runners_up],
         runner_up_members=sum(not fitted.is_of_winner(run) for run in fitted.members),
         provenance={
             "source": data.provenance.source,

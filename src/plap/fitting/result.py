@@ -107,7 +107,7 @@ class FitResult(Comparison):
                 for method in self.methods
             ],
             "config": fitted.config.to_dict(),
-            "runner_up": None if fitted.runner_up is None else fitted.runner_up.to_dict(),
+            "runners_up": [config.to_dict() for config in fitted.runners_up],
             "members": [
                 {
                     "runner_up": not fitted.is_of_winner(run),

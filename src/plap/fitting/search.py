@@ -61,9 +61,10 @@ class Fitted:
     """Whether a time limit ended the search or the training."""
 
     @property
-    def runner_up(self) -> RunConfig | None:
-        """The configuration of the members that are not the winner's, where there are any."""
-        return next((run.config for run in self.members if not self.is_of_winner(run)), None)
+    def runners_up(self) -> list[RunConfig]:
+        """The configurations of the members that are not the winner's, each with the winner's seed."""
+        others = (run.config for run in self.members if not self.is_of_winner(run))
+        return list(dict.fromkeys(config.with_values(seed=self.config.seed) for config in others))
 
     @property
     def members(self) -> list[RunResult]:
@@ -94,7 +95,7 @@ def fit_model(
 ) -> Fitted:
     """Search the model's own grid, then train the winner with several seeds, on the whole graph.
 
-    Where validation cannot tell the runner-up from the winner, every other member has its configuration.
+    Where validation cannot tell runners-up from the winner, the members take turns at these configurations.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def fit_model(
             progress=part_of(progress, 0.0, _SEARCH), time_limit=deadline,
         )  # fmt: skip
         config, trials, interrupted, known = found.best, found.trials, found.interrupted, found.finalists
-        configs = [config, *([] if found.runner_up is None else [found.runner_up])]
+        configs = [config, *found.runners_up]
         # whoever interrupts does not wait for another training, and after a time limit there is none
         if interrupted or (deadline.passed and not known) or any(run.out_of_time for run in known):
             runs = known if known and not interrupted else (found.best_run,)

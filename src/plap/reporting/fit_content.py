@@ -204,13 +204,37 @@ class FitReport:
     """How many edges were drawn and judged; None: all were."""
     chosen: Mapping[str, float | int | str] = field(default_factory=dict)
     """The hyperparameters that were used in the end."""
-    runner_up: Mapping[str, float | int | str] = field(default_factory=dict)
+    runners_up: Sequence[Mapping[str, float | int | str]] = ()
     """Those of some members of the ensemble, where validation could not tell them from the former."""
     runner_up_members: int = 0
     """How many members these are."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     """Where the data came from, digests, date, duration."""
     versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def about_runners_up(self) -> str:
+        """Why some members of the ensemble have other hyperparameters, without a full stop."""
+        several = len(self.runners_up) > 1
+        best = f"{len(self.runners_up) + 1} best" if several else "two best"
+        have = "has" if self.runner_up_members == 1 else "have"
+        whose = "those of the runners-up" if several else "that of the runner-up"
+        return (
+            f"Validation cannot separate the {best} configurations of the search, so "
+            f"{self.runner_up_members} of the {len(self.runs)} members of the ensemble {have} {whose}"
+        )
+
+    @property
+    def provenance_lists(self) -> list[tuple[str, Mapping[str, float | int | str]]]:
+        """Headings, and what stands below them."""
+        several = len(self.runners_up) > 1
+        others = ((f"Runner-up {k}" if several else "Runner-up", c) for k, c in enumerate(self.runners_up, 1))
+        return [
+            ("Selected hyperparameters", self.chosen),
+            *others,
+            ("Data", self.provenance),
+            ("Software versions", self.versions),
+        ]
 
 
 def finding(

@@ -95,14 +95,8 @@ def show_fit(report: FitReport, folder: Path, console: Console | None = None) ->
     for note in report.dataset.notes:
         print_line(console, f"· {note}")
     print_line(console, f"Selected hyperparameters: {_listed(report.chosen)}")
-    if report.runner_up:
-        have = "has" if report.runner_up_members == 1 else "have"
-        print_line(
-            console,
-            f"Validation cannot separate the two best configurations of the search, so "
-            f"{report.runner_up_members} of the {len(report.runs)} members of the ensemble {have} that of "
-            f"the runner-up: {_listed(report.runner_up)}",
-        )
+    if report.runners_up:
+        print_line(console, f"{report.about_runners_up}: {'; '.join(map(_listed, report.runners_up))}")
     place = f"Predictions, model and page are in {folder}: open {folder / 'report.html'}"
     print_line(console, place, wrap=False)
 

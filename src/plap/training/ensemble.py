@@ -56,7 +56,8 @@ def train_ensemble(
         As for :func:`plap.training.train_runs`; a :class:`plap.split_masks.BaggedSplit` is divided anew by
         every member.
     config : RunConfig, or a sequence of them
-        Of several, each is trained with the first seed, then each with the next, and so on.
+        Of several, each is trained with the first seed, then each with the next, and so on; a number of
+        members on a bagged split have a seed each, and the configurations take turns.
     seeds : int or sequence of int
         A number n stands for n members, with the seeds from that of the configuration on.
     known : sequence of RunResult
@@ -77,8 +78,9 @@ def train_ensemble(
         wanted = [each.with_values(seed=seed) for seed in seeds for each in configs]
     else:
         members = check_integer("seeds", seeds, 1)
-        further = (each.with_values(seed=each.seed + k) for k in range(members) for each in configs)
-        wanted = list(itertools.islice(further, members))
+        per_seed = 1 if isinstance(split, BaggedSplit) else len(configs)  # a division for each member
+        turns = itertools.islice(itertools.cycle(configs), members)
+        wanted = [each.with_values(seed=each.seed + k // per_seed) for k, each in enumerate(turns)]
     if not wanted:
         raise InputError("seeds must contain at least one seed")
     task = training_task(

@@ -27,9 +27,6 @@ _SMALL = 40_000
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
 
-_FINAL_SEEDS = 3
-"""Seeds per configuration in the last rung, so that the winner does not owe it to a lucky seed."""
-
 FINAL_EPOCHS = 400
 """Epochs that a run of the last rung takes on average, with early stopping."""
 
@@ -40,6 +37,23 @@ of the largest standard error that a share of so many nodes can have."""
 _STANDARD_ERRORS, _MORE_ERRORS = 3.0, 1.25
 """What puts a whole space out of the running after few epochs: so many standard errors of the best score, and
 so many times the errors of the best."""
+
+
+class Ending(NamedTuple):
+    """How a search ends: its last rung, and how many of the best predict together."""
+
+    seeds: int
+    """Of each configuration in the last rung, so that the winner does not owe it to a lucky one."""
+    together: int
+    """The winner and those that may join it, at most."""
+    errors: float
+    """Standard errors by which their scores may be behind the winner's."""
+
+
+ONE_DIVISION = Ending(seeds=3, together=2, errors=2.0)
+"""All runs are judged on the same nodes."""
+OWN_DIVISIONS = Ending(seeds=2, together=4, errors=1.0)
+"""Every seed divides training and validation nodes in its own way."""
 
 
 class Rung(NamedTuple):
@@ -68,16 +82,16 @@ def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
     return int(min(models * _MOST_EPOCHS, max(LEAST_EPOCHS, _MOST_EPOCHS * _SMALL / work)))
 
 
-def plan_rungs(budget: int, available: int, spaces: int = 1) -> list[Rung]:
+def plan_rungs(budget: int, available: int, spaces: int, seeds: int) -> list[Rung]:
     """Rungs with equal shares of the budget; a rung that would eliminate no configuration is left out."""
     share = budget / (len(_EPOCHS) + 1)
-    finalists = max(2, spaces, round(share / (_FINAL_SEEDS * FINAL_EPOCHS)))
+    finalists = max(2, spaces, round(share / (seeds * FINAL_EPOCHS)))
     sizes = [max(finalists, round(share / epochs)) for epochs in _EPOCHS]
     rungs: list[Rung] = []
     for size, epochs, following in zip(sizes, _EPOCHS, [*sizes[1:], finalists], strict=True):
         if min(size, available) > following:
             rungs.append(Rung(min(size, available), epochs, 1))
-    return [*rungs, Rung(min(finalists, available), 0, _FINAL_SEEDS)]
+    return [*rungs, Rung(min(finalists, available), 0, seeds)]
 
 
 def hurried_rungs(epochs: int) -> list[Rung]:
@@ -131,15 +145,17 @@ def lasting(runs: Sequence[RunResult]) -> list[RunResult]:
     return [run for run in runs if not run.out_of_time or 2 * run.epochs >= longest]
 
 
-def as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
-    """Whether mean scores differ by at most two standard errors of a share of so many nodes.
+def as_good(
+    best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task, errors: float
+) -> bool:
+    """Whether mean scores differ by at most so many standard errors of a share of so many nodes.
 
     Scores that are no shares count by their distance from a perfect one.
     """
     if not best or not other:
         return False
     score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
-    return score - second <= 2 * _standard_error(score, val_nodes, task)
+    return score - second <= errors * _standard_error(score, val_nodes, task)
 
 
 def behind(
