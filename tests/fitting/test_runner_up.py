@@ -95,7 +95,7 @@ def test_members_that_divide_the_nodes_take_turns_at_up_to_four(
         "ensemble have those of the runners-up"
     )
     assert f"{sentence}." in page
-    assert f"{sentence}:" in said
+    assert f"{sentence}. What differs: · " in said
 
 
 def test_what_asks_the_members_asks_all_of_them(result: FitResult, folder: Path, tmp_path: Path) -> None:

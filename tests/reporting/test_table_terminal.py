@@ -116,6 +116,16 @@ def test_names_are_not_taken_for_markup() -> None:
         assert part in text
 
 
+def test_of_runners_up_only_what_differs_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    chosen = {"model": "pgnn", "p": 1.5, "mu": 0.1}
+    others = [{"model": "pgnn", "p": 2.0, "mu": 0.1}, {"model": "gcn", "hidden": 64}]
+    report = replace(report_samples.report(), chosen=chosen, runners_up=others, runner_up_members=3)
+    show_fit(report, Path("out"))
+    lines = capsys.readouterr().out.splitlines()
+    assert "· p = 2" in lines
+    assert "· model = gcn, hidden = 64" in lines
+
+
 def test_one_of_anything_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     story = replace(report_samples.nodes().stories[0], num_neighbours=1, num_features=1, hops=1)
     show_story(story, share=True)
