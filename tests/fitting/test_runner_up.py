@@ -35,6 +35,7 @@ def result() -> FitResult:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("plap.training.halving.as_good", lambda *_: True)
+        patch.setattr("plap.training.halving.TOGETHER", 2)
         patch.setattr("plap.training.halving.ranked", best_of_each_first)
         found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=(), bagging=False)
     assert len(found.fitted.runners_up) == 1

@@ -117,8 +117,8 @@ def test_names_are_not_taken_for_markup() -> None:
 
 
 def test_of_runners_up_only_what_differs_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
-    chosen = {"model": "pgnn", "p": 1.5, "mu": 0.1}
-    others = [{"model": "pgnn", "p": 2.0, "mu": 0.1}, {"model": "gcn", "hidden": 64}]
+    chosen: dict[str, float | int | str] = {"model": "pgnn", "p": 1.5, "mu": 0.1}
+    others: list[dict[str, float | int | str]] = [{**chosen, "p": 2.0}, {"model": "gcn", "hidden": 64}]
     report = replace(report_samples.report(), chosen=chosen, runners_up=others, runner_up_members=3)
     show_fit(report, Path("out"))
     lines = capsys.readouterr().out.splitlines()
