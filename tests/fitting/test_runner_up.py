@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ import torch
 
 import command
 import plap
-from plap.fitting import FitResult
+from plap.fitting import FitResult, FitSettings
 from plap.fitting.artifacts import SavedModel, load_model
 from plap.fitting.estimator import PGNNClassifier
 from plap.fitting.prediction import member_configs, predict_nodes
+from plap.fitting.search import fit_model
 from plap.reporting.terminal import show_fit
-from plap.training import RunConfig
+from plap.training import RunConfig, TuneResult, tune
 from plap.training.halving import ranked
 
 DATA = plap.data.csbm(phi=-0.75, n=120, f=12, d=8.0, seed=1)
@@ -160,3 +162,22 @@ def test_a_runner_up_that_cannot_be_explained(monkeypatch: pytest.MonkeyPatch) -
     assert found.page
     with pytest.raises(plap.InputError, match="can be explained, not those of gcn"):
         found.explain(0)
+
+
+def test_no_more_members_than_wanted_when_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The finalists predict then, the winner's first run before all others."""
+    monkeypatch.setattr("plap.training.halving.as_good", lambda *_: True)
+
+    def out_of_time(*args: Any, **options: Any) -> TuneResult:
+        found = tune(*args, **options)
+        runs = tuple(replace(run, out_of_time=True) for run in found.finalists if run.config.seed)
+        return replace(found, finalists=runs)
+
+    monkeypatch.setattr("plap.fitting.search.tune", out_of_time)
+    found = fit_model(
+        DATA.graph, DATA.x, DATA.y, plap.data.split(DATA), FitSettings(budget=9000, max_epochs=4, seeds=3)
+    )
+    assert found.out_of_time
+    assert len(found.members) == 3
+    assert found.is_of_winner(found.members[0])
+    assert len(found.runners_up) == 2

@@ -131,8 +131,9 @@ def fit_model(
         # whoever interrupts does not wait for another training, and after a time limit there is none
         if interrupted or (deadline.passed and not known) or any(run.out_of_time for run in known):
             runs = known if known and not interrupted else (found.best_run,)
+            in_turn = sorted(runs, key=lambda run: (run is not runs[0], run.config.seed))[: settings.members]
             task = training_task(y, [split], graph.num_nodes, num_classes, task)
-            ensemble = combine(runs, task)
+            ensemble = combine(in_turn, task)
             return checked(Fitted(runs[0].config, trials, ensemble, interrupted, not interrupted))
     report = part_of(progress, _SEARCH if settings.search else 0.0, 1.0)
     ensemble = train_ensemble(
