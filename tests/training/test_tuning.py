@@ -429,9 +429,9 @@ def scored(model: str, *scores: float) -> list[RunResult]:
 @pytest.mark.parametrize(
     ("best", "other", "nodes", "expected"),
     [
-        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.78, 0.75), 100, True),  # a standard error is 0.04
-        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.78, 0.73), 100, False),
-        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.78, 0.75), 10_000, False),
+        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.7), 100, True),  # two standard errors are 0.08
+        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.67), 100, False),
+        (scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.7), 10_000, False),
         (scored("mlp", 0.8, 0.8), scored("mlp", 0.8, 0.78), 100, True),
         (scored("gcn", 1.0, 1.0), scored("pgnn", 1.0, 1.0), 100, True),
         (scored("gcn", 1.0, 1.0), scored("pgnn", 1.0, 0.99), 100, False),
@@ -441,16 +441,16 @@ def scored(model: str, *scores: float) -> list[RunResult]:
 def test_what_validation_cannot_tell_apart(
     best: list[RunResult], other: list[RunResult], nodes: int, expected: bool
 ) -> None:
-    assert as_good(best, other, nodes, DATA.task) is expected
+    assert as_good(best, other, nodes, DATA.task, 2.0) is expected
 
 
 def test_the_scale_of_an_error_is_that_of_the_error() -> None:
     numbers = Regression().with_metric("mae")
-    assert as_good(scored("gcn", -50.0), scored("pgnn", -54.0), 100, numbers)
-    assert not as_good(scored("gcn", -50.0), scored("pgnn", -56.0), 100, numbers)
+    assert as_good(scored("gcn", -50.0), scored("pgnn", -59.0), 100, numbers, 2.0)
+    assert not as_good(scored("gcn", -50.0), scored("pgnn", -61.0), 100, numbers, 2.0)
     explained = Regression().with_metric("r2")
-    assert as_good(scored("gcn", 0.9), scored("pgnn", 0.891), 100, explained)
-    assert not as_good(scored("gcn", 0.9), scored("pgnn", 0.88), 100, explained)
+    assert as_good(scored("gcn", 0.9), scored("pgnn", 0.881), 100, explained, 2.0)
+    assert not as_good(scored("gcn", 0.9), scored("pgnn", 0.87), 100, explained, 2.0)
 
 
 @pytest.mark.parametrize("equal", [True, False])
@@ -464,9 +464,17 @@ def test_the_second_best_is_handed_on_if_it_is_as_good(equal: bool, monkeypatch:
     assert list(dict.fromkeys(run.config.with_values(seed=0) for run in found.finalists)) == chosen
 
 
+def test_fewer_standard_errors_are_stricter() -> None:
+    best, other = scored("gcn", 0.8, 0.8), scored("pgnn", 0.75, 0.75)  # 0.04 is one
+    assert not as_good(best, other, 100, DATA.task, 1.0)
+    assert as_good(best, other, 100, DATA.task, 1.5)
+
+
 @pytest.mark.parametrize("equal", [True, False])
-def test_up_to_four_predict_together(equal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where every seed divides the nodes, the same epochs give more of them two seeds instead of three."""
+def test_up_to_four_are_handed_on_where_every_seed_divides_the_nodes(
+    equal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With as many epochs, more of them have two seeds in the last rung than would have three."""
     monkeypatch.setattr("plap.training.halving.as_good", lambda *_: equal)
     usual, found = (
         tune(DATA.graph, DATA.x, DATA.y, split, space=SearchSpace(RunConfig(max_epochs=5)), budget=12_000)
@@ -479,13 +487,12 @@ def test_up_to_four_predict_together(equal: bool, monkeypatch: pytest.MonkeyPatc
     assert {*finals[0].values()} == {3}
     assert {*finals[1].values()} == {2}
     assert len(finals[1]) > len(finals[0])
-    for result, seeds in ((usual, 3), (found, 2)):
-        assert len(result.runners_up) == (3 if equal else 0)
-        together = [result.best, *result.runners_up]
-        assert len({*together}) == len(together)
-        assert [run.config for run in result.finalists] == [
-            config.with_values(seed=seed) for config in together for seed in range(seeds)
-        ]
+    assert (len(usual.runners_up), len(found.runners_up)) == ((1, 3) if equal else (0, 0))
+    together = [found.best, *found.runners_up]
+    assert len({*together}) == len(together)
+    assert [run.config for run in found.finalists] == [
+        config.with_values(seed=seed) for config in together for seed in (0, 1)
+    ]
 
 
 def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

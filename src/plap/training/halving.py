@@ -27,13 +27,6 @@ _SMALL = 40_000
 _EPOCHS = (100, 300)
 """Epochs of a run in the first rungs; the last rung trains by the configuration's own limits."""
 
-FINAL_SEEDS, BAGGED_SEEDS = 3, 2
-"""Seeds per configuration in the last rung, so that the winner does not owe it to a lucky one; the latter
-where each seed divides training and validation nodes in its own way."""
-
-TOGETHER = 4
-"""Configurations that predict together: the winner, and at most so many less one that are as good."""
-
 FINAL_EPOCHS = 400
 """Epochs that a run of the last rung takes on average, with early stopping."""
 
@@ -44,6 +37,23 @@ of the largest standard error that a share of so many nodes can have."""
 _STANDARD_ERRORS, _MORE_ERRORS = 3.0, 1.25
 """What puts a whole space out of the running after few epochs: so many standard errors of the best score, and
 so many times the errors of the best."""
+
+
+class Ending(NamedTuple):
+    """How a search ends: its last rung, and how many of the best predict together."""
+
+    seeds: int
+    """Of each configuration in the last rung, so that the winner does not owe it to a lucky one."""
+    together: int
+    """The winner and those that may join it, at most."""
+    errors: float
+    """Standard errors by which their scores may be behind the winner's."""
+
+
+ONE_DIVISION = Ending(seeds=3, together=2, errors=2.0)
+"""All runs are judged on the same nodes."""
+OWN_DIVISIONS = Ending(seeds=2, together=4, errors=1.0)
+"""Every seed divides training and validation nodes in its own way."""
 
 
 class Rung(NamedTuple):
@@ -135,15 +145,17 @@ def lasting(runs: Sequence[RunResult]) -> list[RunResult]:
     return [run for run in runs if not run.out_of_time or 2 * run.epochs >= longest]
 
 
-def as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
-    """Whether mean scores differ by at most a standard error of a share of so many nodes.
+def as_good(
+    best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task, errors: float
+) -> bool:
+    """Whether mean scores differ by at most so many standard errors of a share of so many nodes.
 
     Scores that are no shares count by their distance from a perfect one.
     """
     if not best or not other:
         return False
     score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
-    return score - second <= _standard_error(score, val_nodes, task)
+    return score - second <= errors * _standard_error(score, val_nodes, task)
 
 
 def behind(

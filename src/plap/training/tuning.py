@@ -17,7 +17,7 @@ from plap.nn.linear import Features
 from plap.split_masks import BaggedSplit, SplitLike
 from plap.training import halving
 from plap.training.config import RunConfig
-from plap.training.halving import Rung
+from plap.training.halving import Ending, Rung
 from plap.training.loop import ProgressCallback, epoch_cost
 from plap.training.results import RunResult, Trial, TuneResult, part_of
 from plap.training.space import SearchSpace, count_models, draw_from, near_to, sharing
@@ -64,11 +64,11 @@ def tune(
     the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
     mean validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
-    few of them many candidates score about the same, and the loss tells them apart. Up to three runners-up
-    are returned too if validation cannot distinguish them from the winner. Penalties of a pGNN are tried in
-    addition to its powers and, in a search of pGNN alone, change nothing unless one of them wins. Several
-    models share the budget, a large one counting as many small ones; the spaces of one model share its part.
-    The best of each
+    few of them many candidates score about the same, and the loss tells them apart. The runner-up, or up to
+    three of them where every seed divides the nodes in its own way, is returned too if validation cannot
+    distinguish it from the winner. Penalties of a pGNN are tried in addition to its
+    powers and, in a search of pGNN alone, change nothing unless one of them wins. Several models share the
+    budget, a large one counting as many small ones; the spaces of one model share its part. The best of each
     space goes on to the end, unless it is clearly worse than the best of all: then configurations that differ
     from the best in a single value are tried as well, twice, and the best of these go on instead. A model
     without edges is tried in addition to the others. The best of all, and the best penalty if it is
@@ -142,19 +142,19 @@ def tune(
         epochs = affordable if budget == "auto" else min(epochs, affordable)
         if best_run.interrupted:
             return TuneResult(first, (Trial.of(best_run, 0),), best_run, interrupted=True)
-    seeds = halving.BAGGED_SEEDS if isinstance(split, BaggedSplit) else halving.FINAL_SEEDS
+    ending = halving.OWN_DIVISIONS if isinstance(split, BaggedSplit) else halving.ONE_DIVISION
     available = sum(len(space.configs()) for space in spaces)
     rungs = (
         halving.hurried_rungs(epochs)
         if hurried
-        else halving.plan_rungs(epochs, available, len(sharing(spaces)), seeds)
+        else halving.plan_rungs(epochs, available, len(sharing(spaces)), ending.seeds)
     )
     drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
     stages = _Stages(
         train, deadline, len(rungs), whole=whole, nodes=graph.num_nodes, progress=progress, best_run=best_run,
         may_climb=len(spaces) > 1, may_widen=any(space.widened(space.base) for space in spaces),
     )  # fmt: skip
-    return _Halving(graph, x, spaces, drawn, task, int(split.val.sum())).run(rungs, stages)
+    return _Halving(graph, x, spaces, drawn, task, int(split.val.sum()), ending).run(rungs, stages)
 
 
 class _Halving:
@@ -168,9 +168,10 @@ class _Halving:
         drawn: dict[RunConfig, int],
         task: Task,
         val_nodes: int,
+        ending: Ending,
     ) -> None:
         self._graph, self._x, self._spaces = graph, x, spaces
-        self._task, self._val_nodes = task, val_nodes
+        self._task, self._val_nodes, self._ending = task, val_nodes, ending
         self._space_of: dict[RunConfig, int] = {}
         self._added: set[RunConfig] = set()
         self._alive: list[RunConfig] = []
@@ -294,13 +295,13 @@ class _Halving:
             each = (config.with_values(seed=config.seed + k) for k in range(seeds))
             return halving.lasting([last[run] for run in each if run in last])
 
-        best = self._alive[0]
+        best, errors = self._alive[0], self._ending.errors
         of_the_sort = [other for other in self._alive[1:] if self._may_join(best, other)]
         runners_up = tuple(
             other
-            for other in of_the_sort[: halving.TOGETHER - 1]
+            for other in of_the_sort[: self._ending.together - 1]
             if not any(run.out_of_time for run in runs_of(other))
-            and halving.as_good(runs_of(best), runs_of(other), self._val_nodes, self._task)
+            and halving.as_good(runs_of(best), runs_of(other), self._val_nodes, self._task, errors)
         )
         finalists = tuple(run for config in (best, *runners_up) for run in runs_of(config))
         return TuneResult(
