@@ -65,8 +65,12 @@ def measure(dataset: str, split: int, method: str, *, bagging: bool = False, roo
 def summary(rows: list[Row]) -> list[str]:
     """One line per dataset: the means of all methods, over splits on which all of them were run."""
     lines = []
-    for name in dict.fromkeys(row["dataset"] for row in rows):
-        mine = {(row["split"], row["method"]): row["test"] for row in rows if row["dataset"] == name}
+    for name, bags in dict.fromkeys((row["dataset"], row.get("bagging", False)) for row in rows):
+        mine = {
+            (row["split"], row["method"]): row["test"]
+            for row in rows
+            if (row["dataset"], row.get("bagging", False)) == (name, bags)
+        }
         splits = [
             k for k in sorted({split for split, _ in mine}) if {(k, m) for m in (PLAP, *RIVALS)} <= {*mine}
         ]
@@ -76,7 +80,8 @@ def summary(rows: list[Row]) -> list[str]:
         best = max(RIVALS, key=lambda rival: means[rival])
         told = ", ".join(f"{method} {mean:.1f}" for method, mean in means.items())
         lines.append(
-            f"{name}, {len(splits)} splits: {told}; ahead of {best} by {means[PLAP] - means[best]:+.1f}"
+            f"{name}{', bagging' if bags else ''}, {len(splits)} splits: {told}; "
+            f"ahead of {best} by {means[PLAP] - means[best]:+.1f}"
         )
     return lines
 
