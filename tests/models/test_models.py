@@ -9,6 +9,7 @@ import torch
 
 import tiny_training as tiny
 from plap.models import find_model, model_names
+from plap.models.kind import STRONG_DECAY
 from plap.models.pgnn import PAPER, POWERS
 from plap.training import RunConfig, SearchSpace, build_module, train_runs
 from plap.training.space import grid_configs
@@ -44,11 +45,11 @@ def test_labels_and_configurations(model: str) -> None:
     assert pickle.loads(pickle.dumps(config)) == config == RunConfig.from_dict(config.to_dict())
 
 
-def test_the_search_of_a_fit_takes_the_papers_grid_and_a_large_mu() -> None:
+def test_the_search_of_a_fit_takes_the_papers_grid_a_large_mu_and_a_strong_decay() -> None:
     assert set(PAPER) | {"p", "penalty"} == set(POWERS)
     assert POWERS["penalty"] == ("power",)
     for name, values in PAPER.items():
-        extension = {100.0} if name == "mu" else set()
+        extension = {"mu": {100.0}, "weight_decay": {STRONG_DECAY}}.get(name, set())
         left_out = {"mu": {0.2}, "lr": {0.001}}.get(name, set())
         assert set(POWERS[name]) == set(values) - left_out | extension
 

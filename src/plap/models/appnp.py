@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from plap.models.kind import ModelKind
+from plap.models.kind import Grid, ModelKind, with_strong_decay
 from plap.models.parameters import Parameters, integer, number, share
 from plap.models.stacked import (
     Family,
@@ -54,17 +54,21 @@ def _head(
     return pick(z, rows)
 
 
+PAPER: Grid = {
+    "lr": (0.001, 0.01),
+    "dropout": (0.0, 0.5),
+    "alpha": (0.1, 0.5, 0.7, 1.0),
+    "weight_decay": (0.0, 5e-4),
+}
+"""The appendix "Hyperparameter Settings"."""
+
 APPNP_MODEL = ModelKind(
     "appnp",
     APPNPParameters,
     lambda c, i, o: APPNP(i, c.hidden, o, c.K, c.alpha, c.dropout),
     title="APPNP",
-    grid={
-        "lr": (0.001, 0.01),
-        "dropout": (0.0, 0.5),
-        "alpha": (0.1, 0.5, 0.7, 1.0),
-        "weight_decay": (0.0, 5e-4),
-    },
+    grid=PAPER,
+    search=with_strong_decay(PAPER),
     small={"lr": (0.01,), "alpha": (0.1, 0.5, 1.0), "weight_decay": (5e-4,)},
     wide=64,
     dropout_fields=("dropout",),

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import elu
 
 from plap.graph import Graph
-from plap.models.kind import ModelKind
+from plap.models.kind import Grid, ModelKind, with_strong_decay
 from plap.models.parameters import Parameters, integer, share
 from plap.models.stacked import Family, StackedInputs, StackedSettings, State, dropped, pick
 from plap.nn.adjacency import times
@@ -91,12 +91,16 @@ def _weights(c: GATParameters, features: int, classes: int) -> int:
     return (features + 3) * hidden + (hidden + 3) * classes
 
 
+PAPER: Grid = {"lr": (0.001, 0.005), "dropout": (0.0, 0.6), "weight_decay": (0.0, 5e-4)}
+"""The appendix "Hyperparameter Settings"."""
+
 GAT_MODEL = ModelKind(
     "gat",
     GATParameters,
     lambda c, i, o: GAT(i, c.hidden, o, c.heads, c.dropout),
     title="GAT",
-    grid={"lr": (0.001, 0.005), "dropout": (0.0, 0.6), "weight_decay": (0.0, 5e-4)},
+    grid=PAPER,
+    search=with_strong_decay(PAPER),
     small={"lr": (0.005,), "weight_decay": (5e-4,)},
     dropout_fields=("dropout",),
     sparse_features=True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from plap.models.kind import ModelKind
+from plap.models.kind import Grid, ModelKind, with_strong_decay
 from plap.models.parameters import Parameters, integer, number, share
 from plap.models.stacked import (
     Family,
@@ -58,18 +58,22 @@ def _head(
     return result
 
 
+PAPER: Grid = {
+    "lr": (0.001, 0.01, 0.05),
+    "dropout": (0.0, 0.5),
+    "alpha": (0.0, 0.1, 0.2, 0.5, 0.7, 0.9, 1.0),
+    "dprate": (0.0, 0.5, 0.7),
+    "weight_decay": (0.0, 5e-4),
+}
+"""The appendix "Hyperparameter Settings"."""
+
 GPRGNN_MODEL = ModelKind(
     "gprgnn",
     GPRGNNParameters,
     lambda c, i, o: GPRGNN(i, c.hidden, o, c.K, c.alpha, c.dropout, c.dprate),
     title="GPRGNN",
-    grid={
-        "lr": (0.001, 0.01, 0.05),
-        "dropout": (0.0, 0.5),
-        "alpha": (0.0, 0.1, 0.2, 0.5, 0.7, 0.9, 1.0),
-        "dprate": (0.0, 0.5, 0.7),
-        "weight_decay": (0.0, 5e-4),
-    },
+    grid=PAPER,
+    search=with_strong_decay(PAPER),
     small={"lr": (0.01,), "alpha": (0.1, 0.5, 0.9), "dprate": (0.5,), "weight_decay": (5e-4,)},
     wide=64,
     dropout_fields=("dropout", "dprate"),

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import relu
 
 from plap.graph import Graph
-from plap.models.kind import Grid, ModelKind, PairStates, linked_nodes_differ
+from plap.models.kind import Grid, ModelKind, PairStates, linked_nodes_differ, with_strong_decay
 from plap.models.parameters import Parameters, integer, share
 from plap.models.stacked import (
     Family,
@@ -39,8 +39,9 @@ class MLPParameters(Parameters):
 PAPER: Grid = {"lr": (0.001, 0.01), "dropout": (0.0, 0.5), "weight_decay": (0.0, 5e-4)}
 """The appendix "Hyperparameter Settings"."""
 
-PAPER_AND_HIGH_RATE: Grid = {**PAPER, "lr": (*PAPER["lr"], 0.05)}
-"""The paper's grid, extended by pGNN's highest learning rate: in a comparison both get the same ones."""
+PAPER_AND_MORE: Grid = with_strong_decay({**PAPER, "lr": (*PAPER["lr"], 0.05)})
+"""The paper's grid, extended by pGNN's highest learning rate and strongest weight decay: in a comparison all
+get the same ones."""
 
 
 _MOST_ENTRIES = 20_000_000
@@ -86,7 +87,7 @@ MLP_MODEL = ModelKind(
     grid=PAPER,
     small={"lr": (0.01,)},
     wide=64,
-    search=PAPER_AND_HIGH_RATE,
+    search=PAPER_AND_MORE,
     suits=_suits,
     dropout_fields=("dropout",),
     stacked=Family(

@@ -11,7 +11,7 @@ from torch import Tensor
 from plap.edge_lengths import typical_edge_norm
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
-from plap.models.kind import Grid, ModelKind, PairStates
+from plap.models.kind import STRONG_DECAY, Grid, ModelKind, PairStates
 from plap.models.parameters import Parameters, choice, integer, number, share, switch
 from plap.models.stacked import (
     Family,
@@ -76,11 +76,11 @@ POWERS: Grid = {
     "K": PAPER["K"],
     "lr": (0.01, 0.05),
     "dropout": PAPER["dropout"],
-    "weight_decay": PAPER["weight_decay"],
+    "weight_decay": (*PAPER["weight_decay"], STRONG_DECAY),
 }
 """The paper's grid for all of its p. It is extended by mu = 100, with which the model all but ignores edges
-that are of no use, and leaves out mu = 0.2, beside 0.1, and the learning rate 0.001, with which the first
-rungs of a search are over before anything is learned."""
+that are of no use, and by a stronger weight decay. It leaves out mu = 0.2, beside 0.1, and the learning rate
+0.001, with which the first rungs of a search are over before anything is learned."""
 
 ROBUST: tuple[Grid, ...] = (
     {
@@ -91,7 +91,7 @@ ROBUST: tuple[Grid, ...] = (
         "K": (5,),
         "lr": (0.01, 0.05),
         "dropout": (0.5,),
-        "weight_decay": (5e-4,),
+        "weight_decay": (5e-4, STRONG_DECAY),
         "detach_weights": (True,),
     },
     {

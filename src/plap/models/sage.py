@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import relu
 
 from plap.graph import Graph
-from plap.models.gcn import PAPER, PAPER_AND_HIGH_RATE
+from plap.models.gcn import PAPER, PAPER_AND_MORE
 from plap.models.kind import ModelKind
 from plap.models.parameters import Parameters, integer, share
 from plap.models.stacked import Family, StackedInputs, StackedSettings, State, activated, pick
@@ -62,7 +62,7 @@ SAGE_MODEL = ModelKind(
     grid=PAPER,  # the paper has no SAGE: the values of its GCN
     small={"lr": (0.01,)},
     wide=64,
-    search=PAPER_AND_HIGH_RATE,
+    search=PAPER_AND_MORE,
     dropout_fields=("dropout",),
     stacked=Family(
         _embed,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from plap.models.kind import ModelKind
+from plap.models.kind import Grid, ModelKind, with_strong_decay
 from plap.models.parameters import Parameters, integer
 from plap.models.stacked import Family, StackedInputs, StackedSettings, State, pick
 from plap.nn.baselines import SGC
@@ -38,13 +38,17 @@ def _head(
     return pick(z, rows) + state["lin.bias"].unsqueeze(1)
 
 
+PAPER: Grid = {"lr": (0.2, 0.01), "weight_decay": (0.0, 5e-4)}
+"""The appendix "Hyperparameter Settings"."""
+
 SGC_MODEL = ModelKind(
     "sgc",
     SGCParameters,
     lambda c, i, o: SGC(i, o, c.K),
     title="SGC",
     # The paper also lists a dropout for SGC, which has no hidden units that could be dropped.
-    grid={"lr": (0.2, 0.01), "weight_decay": (0.0, 5e-4)},
+    grid=PAPER,
+    search=with_strong_decay(PAPER),
     dropout_fields=(),
     stacked=Family(
         _embed,

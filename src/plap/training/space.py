@@ -39,9 +39,9 @@ class SearchSpace:
     Examples
     --------
     >>> len(SearchSpace().configs()), len(SearchSpace(RunConfig(model="mlp")).configs())
-    (496, 12)
+    (748, 18)
     >>> len(SearchSpace(RunConfig(model="mlp"), hidden=(16, 64), lr=(0.01,)).configs())
-    8
+    12
     """
 
     def __init__(
