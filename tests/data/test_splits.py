@@ -346,3 +346,11 @@ def test_strata_that_are_divided_differently_have_turns_of_their_own() -> None:
     counts = torch.stack([bags.of(seed).val for seed in range(18)]).sum(0)
     assert counts[:20].tolist() == [9] * 20
     assert counts[20:].tolist() == [2] * 9
+
+
+def test_public_splits_have_no_rates() -> None:
+    data = public_data([0, 1, 0, 1])
+    with pytest.raises(InputError, match="rates and preset are for random splits"):
+        split(data, "public", preset="sparse")
+    with pytest.raises(InputError, match="rates and preset are for random splits"):
+        split(data, "public", rates=(0.1, 0.1, 0.8))

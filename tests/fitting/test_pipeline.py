@@ -7,12 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 import torch
 
 import plap
 from plap.data import GraphData, Split, csbm, split
 from plap.data.tables import TableOptions
+from plap.data.tables.assembly import STRUCTURAL_NAMES
 from plap.errors import InputError
 from plap.fitting import FitResult, FitSettings, Method, fit
 from plap.fitting.artifacts import load_metrics, load_model
@@ -271,3 +273,88 @@ def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
         with pytest.raises(plap.InputError, match="cannot be written"):
             result.report(path)
     assert list(tmp_path.iterdir()) == []
+
+
+def _tables(folder: Path, nodes: int = 60, **columns: list[Any]) -> Path:
+    """A ring of nodes with a table that has these columns beside ids and labels."""
+    folder.mkdir()
+    names = [f"n{k}" for k in range(nodes)]
+    found = {"id": names, "label": ["a" if k % 3 else "b" for k in range(nodes)], **columns}
+    pl.DataFrame(found).write_csv(folder / "nodes.csv")
+    ring = pl.DataFrame({"source": names, "target": [*names[1:], names[0]]})
+    ring.write_csv(folder / "edges.csv")
+    return folder
+
+
+def test_a_metric_without_a_value_on_the_test_nodes_loses_nothing(tmp_path: Path) -> None:
+    """As in a year without fraud: there is no column importance, and everything else is there."""
+    nodes = 60
+    table = _tables(
+        tmp_path / "graph",
+        label=["yes" if k < 4 else "no" for k in range(nodes)],
+        size=list(range(nodes)),
+        split=["train" if k < 40 and k % 2 == 0 else "val" if k < 40 else "test" for k in range(nodes)],
+    )
+    result = fit(table, settings=replace(QUICK, rivals=(), metric="roc_auc"))
+    out = result.save(tmp_path / "out")
+    assert "roc_auc" not in load_metrics(out)["methods"][0]["scores"]
+    (row,) = [row for row in result.content.columns if row.name == "size"]
+    assert row.importance is None
+
+
+def test_a_score_without_a_value_is_not_zero(tmp_path: Path) -> None:
+    result = fit(
+        _tables(tmp_path / "graph", size=list(range(60))),
+        settings=replace(QUICK, rivals=(), metric="roc_auc"),
+    )
+    model = result.saved_model
+    other = _tables(tmp_path / "other", label=["a"] * 60, size=list(range(60)))
+    data = read_like(model, other)
+    assert agreement(predict_nodes(model, data), data)["roc_auc"] is None
+
+
+def test_training_nodes_of_one_class_are_refused(tmp_path: Path) -> None:
+    parts = ["train" if k % 3 else "val" if k % 2 else "test" for k in range(60)]
+    with pytest.raises(InputError, match="all training nodes are of class 'a'"):
+        fit(_tables(tmp_path / "graph", size=list(range(60)), split=parts), settings=QUICK)
+
+
+@pytest.mark.parametrize("cell", ["constant", "name"])
+def test_a_table_without_a_usable_column_has_structural_features(tmp_path: Path, cell: str) -> None:
+    cells = ["same" if cell == "constant" else f"word{k}" for k in range(60)]
+    folder = _tables(tmp_path / "graph", what=cells)
+    result = fit(folder, settings=replace(QUICK, rivals=()))
+    result.save(tmp_path / "out")
+    assert {part.name for part in result.explain("n3").features} <= set(STRUCTURAL_NAMES)
+    assert result.predict(folder).predicted == result.predictions.predicted
+
+
+def test_a_model_of_the_edges_alone_remembers_how_tables_were_read(tmp_path: Path) -> None:
+    folder = _tables(tmp_path / "graph")
+    names = {"id": "Kunde", "label": "Klasse"}
+    pl.read_csv(folder / "nodes.csv").rename(names).write_csv(folder / "nodes.csv", separator=";")
+    edges = pl.read_csv(folder / "edges.csv").with_columns(Anzahl=pl.lit("0,5"))
+    edges.write_csv(folder / "edges.csv", separator=";")
+    options = TableOptions(id="Kunde", label="Klasse", weight="Anzahl", encode=False)
+    result = fit(plap.data.load_folder(folder, options), settings=replace(QUICK, rivals=()))
+    model = load_model(result.save(tmp_path / "out"))
+    nodes = pl.read_csv(folder / "nodes.csv", separator=";").with_columns(Alter=pl.lit(None))
+    nodes.write_csv(folder / "nodes.csv", separator=";")  # a column that the model never uses
+    found = predict_nodes(model, read_like(model, folder))
+    assert found.predicted == result.predictions.predicted
+
+
+def test_raw_features_are_found_by_name(tmp_path: Path) -> None:
+    size, age = list(range(60)), [k % 7 for k in range(60)]
+    folder = _tables(tmp_path / "graph", size=size, age=age)
+    raw = TableOptions(raw_features=True, encode=False)
+    result = fit(plap.data.load_folder(folder, raw), settings=replace(QUICK, rivals=()))
+    other = _tables(tmp_path / "other", age=age, more=size, size=size)
+    assert result.predict(other).predicted == result.predictions.predicted
+
+
+def test_predictions_in_python_have_roles_and_new_nodes(tmp_path: Path) -> None:
+    result = fit(_tables(tmp_path / "graph", size=list(range(60))), settings=replace(QUICK, rivals=()))
+    found = result.predict(_tables(tmp_path / "other", nodes=62, size=list(range(62)))).frame()
+    assert found["new"].to_list() == [False] * 60 + [True] * 2
+    assert found["role"].to_list()[:60] == result.predictions.frame()["role"].to_list()

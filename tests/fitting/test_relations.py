@@ -82,3 +82,27 @@ def test_several_files_need_nodes(tmp_path: Path) -> None:
     (folder / "nodes.csv").unlink()
     with pytest.raises(InputError, match="several tables of edges need a table of nodes"):
         load_folder(folder)
+
+
+@pytest.mark.parametrize("column", [False, True])
+def test_a_night_with_one_of_the_relations(tmp_path: Path, column: bool) -> None:
+    result = plap.fit(write(tmp_path / "graph", column=column), **SMALL)  # type: ignore[arg-type]
+    night = write(tmp_path / "night", column=column)
+    if column:
+        pl.read_csv(night / "edges.csv").filter(pl.col("type") == "friends").write_csv(night / "edges.csv")
+    else:
+        (night / "edges_mails.csv").unlink()
+    found = result.predict(night)
+    assert not any("relation" in note for note in found.notes)
+    read = plap.fitting.prediction.read_like(result.saved_model, night)
+    assert read.relations is not None
+    assert read.relations.names == ("friends",)
+    assert bool((read.graph.weight == result.metrics["relations"]["friends"]).all())
+
+
+def test_a_relation_that_the_model_does_not_know(tmp_path: Path) -> None:
+    result = plap.fit(write(tmp_path / "graph", column=False), **SMALL)  # type: ignore[arg-type]
+    night = write(tmp_path / "night", column=False)
+    (night / "edges_mails.csv").rename(night / "edges_calls.csv")
+    (note,) = [note for note in result.predict(night).notes if "relation" in note]
+    assert note == "The relation 'calls' is new to the model; its edges count as they are."

@@ -234,3 +234,22 @@ def test_flags_of_deep_networks_are_true_or_false(flag: str) -> None:
 def test_the_flag_of_a_call_is_true_or_false(make: Make) -> None:
     with pytest.raises(plap.InputError, match="return_aggregation_weights must be True or False, not 'no'"):
         make()(X, EDGES, return_aggregation_weights="no")
+
+
+@pytest.mark.parametrize("name", ["pgnn", "deep", "rung", "gcn+pgnn", "elastic", "jaccard", "gcn"])
+def test_the_backward_pass_may_be_in_the_autocast_block(name: str) -> None:
+    x = scipy.sparse.csr_array(X.numpy()) if name in ("pgnn", "deep", "rung", "gcn+pgnn") else X
+    model = made(name).eval()
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model(x, EDGES).float().square().sum().backward()
+    found = [parameter.grad for parameter in model.parameters()]
+    assert all(slope is None or bool(torch.isfinite(slope).all()) for slope in found)
+    assert any(slope is not None and bool((slope != 0).any()) for slope in found)
+
+
+def test_the_oracle_is_exact_under_autocast() -> None:
+    graph = plap.Graph.from_edge_index(EDGES)
+    expected = plap.propagate(X, graph, p=1.5, mu=0.3, backend="dense")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = plap.propagate(X, graph, p=1.5, mu=0.3, backend="dense")
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)

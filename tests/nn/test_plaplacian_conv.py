@@ -221,3 +221,16 @@ def test_a_learned_parameter_stays_above_the_least_it_may_be() -> None:
 def test_refuses_penalties_that_do_not_fit(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(plap.InputError, match=sentence):
         plap.nn.PLaplacianConv(3, 2, **options)
+
+
+def test_p_is_that_of_the_penalty() -> None:
+    conv = plap.nn.PLaplacianConv(3, 2, penalty=plap.penalties.Power(2.5))
+    assert float(conv.p) == 2.5
+    assert not hasattr(plap.nn.PLaplacianConv(3, 2, penalty=plap.penalties.MCP(2.0)), "p")
+
+
+def test_scipy_features_take_the_type_of_the_layer() -> None:
+    graph = problems.random_graph(12, 0.4, seed=1)
+    x = problems.features(12, 3)
+    conv = plap.nn.PLaplacianConv(3, 2).double()
+    torch.testing.assert_close(conv(scipy.sparse.csr_array(x.numpy()), graph), conv(x, graph), rtol=0, atol=0)

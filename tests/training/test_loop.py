@@ -165,3 +165,27 @@ def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
     call: dict[str, Any] = {"graph": DATA.graph, "x": DATA.x, "y": DATA.y, "splits": SPLIT}
     with pytest.raises(InputError, match=message):
         train_runs(configs=[RunConfig(), RunConfig(seed=1)], **{**call, **change})
+
+
+@pytest.mark.parametrize("model", ["pgnn", "gcn", "gat", "jknet"])
+def test_the_callers_modes_change_nothing(model: str) -> None:
+    """Under autocast, compiled loops once read beyond the end of numbers that were too short."""
+    config = RunConfig(model, max_epochs=4)
+    (expected,) = train(config)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        (cast,) = train(config)
+    with torch.no_grad():
+        (without,) = train(config)
+    with torch.inference_mode():
+        (inferred,) = train_runs(DATA.graph, DATA.x.clone(), DATA.y.clone(), [config], SPLIT)
+    for found in (cast, without, inferred):
+        assert torch.equal(found.logits, expected.logits)
+
+
+def test_arguments_of_other_types_are_refused() -> None:
+    with pytest.raises(InputError, match="configs must be a sequence of RunConfig, such as"):
+        train_runs(DATA.graph, DATA.x, DATA.y, RunConfig(), SPLIT)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^y must be a tensor, not ndarray$"):
+        train_runs(DATA.graph, DATA.x, DATA.y.numpy(), [RunConfig()], SPLIT)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"a split must have tensors train and val, .* not Tensor"):
+        train_runs(DATA.graph, DATA.x, DATA.y, [RunConfig()] * 2, (SPLIT.train, SPLIT.val))  # type: ignore[arg-type]

@@ -103,7 +103,9 @@ def _summary(
     sentence += "." if out is None else f" (written to {out})."
     known = numbers.get("known", 0)
     beside = " that the model was not trained with" if "seen" in numbers else ""
-    if metric.name in numbers:
+    if metric.name in numbers and numbers[metric.name] is None:
+        sentence += f" On {counted(known, 'node')} with a known label{beside} {metric.label} has no value."
+    elif metric.name in numbers:
         value = shown(numbers[metric.name], metric.share)
         sentence += f" On {counted(known, 'node')} with a known label{beside} {metric.label} is {value}."
     elif "right" in numbers:

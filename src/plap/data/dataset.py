@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import scipy.sparse
@@ -37,6 +37,8 @@ class Provenance:
     """SHA-256 of every file that was read, by name."""
     notes: tuple[str, ...] = ()
     """What was left out, restricted or made up, one sentence each; see :attr:`GraphData.notes`."""
+    table: dict[str, Any] = field(default_factory=dict)
+    """How tables were read, as far as a fitted model remembers it for the next ones."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +218,7 @@ def _restrict(data: GraphData, nodes: Tensor) -> GraphData:
         splits=None if data.splits is None else _rows(data.splits, nodes),
         directed_edge_index=None if data.directed_edge_index is None else inside(data.directed_edge_index),
         graph_of_node=None if data.graph_of_node is None else data.graph_of_node[nodes],
-        provenance=Provenance(data.provenance.source, data.provenance.files, (*data.provenance.notes, note)),
+        provenance=replace(data.provenance, notes=(*data.provenance.notes, note)),
         columns=None if data.columns is None else data.columns.take(nodes.numpy()),
     )
 

@@ -124,6 +124,8 @@ def split(
     (9, 3, 3)
     """
     if kind == "public":
+        if rates is not None or preset is not None:
+            raise InputError("rates and preset are for random splits, not for the public ones")
         return _public(data, index)
     if kind not in _RULES:
         raise InputError(f"kind of split must be one of {', '.join([*_RULES, 'public'])}, not {kind!r}")

@@ -13,7 +13,7 @@ from plap.data.resolve import open_graph
 from plap.data.tables.options import TableOptions
 from plap.errors import InputError
 from plap.fitting.artifacts import SavedModel, load_metrics
-from plap.fitting.prediction import as_fitted
+from plap.fitting.prediction import as_fitted, like, nodes_of_fit
 
 
 def open_fitted(
@@ -25,8 +25,7 @@ def open_fitted(
     root: Path | None = None,
 ) -> GraphData:
     """The graph that was named, or the one that the model was fitted on if it can be found by name."""
-    asked = TableOptions(raw_features=model.columns is None, keep_labels=False, encode=False)
-    tables = asked.following(model.table)
+    tables = like(model, TableOptions())
     if graph is not None:
         return as_fitted(model, open_graph(graph, tables, nodes=nodes, root=root))
     name = str(load_metrics(out).get("graph", ""))
@@ -52,7 +51,7 @@ def fitted_nodes(out: Path | str) -> dict[str, tuple[str, str | float | None]] |
         found = polars.read_parquet(Path(out) / "predictions.parquet", columns=["node", "role", "known"])
     except (OSError, polars.exceptions.PolarsError):
         return None
-    return dict(zip(found["node"].cast(str), zip(found["role"], found["known"], strict=True), strict=True))
+    return nodes_of_fit(found)
 
 
 def check_one_class(model: SavedModel, wish: str) -> None:

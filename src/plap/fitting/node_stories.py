@@ -108,7 +108,7 @@ class Storyteller:
         """How a node's prediction came about; None where it has too many neighbours to say."""
         data, task, columns = self.data, self.task, self.data.columns
         table = None if columns is None else columns.transform
-        groups = data.feature_names if table is None else table.groups
+        groups = data.feature_names if table is None else table.groups or data.feature_names
         kind = 0 if task.numeric else int(self._decided[node])
         found = explain_node(
             self.members, data.x, data.graph, node, task, hops=self.hops, output=kind, average=self._average,
@@ -171,7 +171,7 @@ class Storyteller:
         """The columns of the table, or the features, with the largest effect, and what the node has there."""
         data = self.data
         shown_ones = list(found.features.items())[:_FEATURES]
-        if data.columns is not None and data.columns.transform is not None:
+        if data.columns is not None and data.columns.transform is not None and data.columns.transform.groups:
             cells: Mapping[str, object] = data.columns.frame.row(found.node, named=True)
         else:
             row = select_rows(data.x, torch.tensor([found.node])).to_dense()[0].tolist()

@@ -219,7 +219,9 @@ def _columns(comparison: Comparison) -> list[ColumnRow]:
 
 def _importance(comparison: Comparison) -> dict[str, float]:
     data, transform = comparison.data, comparison.data.columns and comparison.data.columns.transform
-    if not transform or not transform.columns or comparison.interrupted:
+    if not transform or not transform.groups or comparison.interrupted:
+        return {}
+    if comparison.task.metric.name not in comparison.model.scores:  # as where no test node is of a class
         return {}
     work = len(transform.columns) * (data.graph.num_entries + data.x.shape[0] * data.x.shape[1])
     if work > _MOST_SHUFFLED:

@@ -193,6 +193,11 @@ def _check_split(split: Any, data: GraphData) -> None:
     nodes = data.graph.num_nodes
     if len(split.train) != nodes:
         raise InputError(f"the split is of {len(split.train)} nodes, but the graph has {nodes}")
+    if data.task.one_class_per_node:
+        seen = data.y[split.train & data.known].unique()
+        if seen.shape[0] == 1:
+            only = data.task.class_names[int(seen)]
+            raise InputError(f"all training nodes are of class {only!r}, so there is nothing to tell apart")
 
 
 def check_learnable(data: GraphData) -> None:

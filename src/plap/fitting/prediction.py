@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import polars
 import torch
 from torch import Tensor
 
@@ -23,6 +24,7 @@ from plap.graph import Graph
 from plap.insight.members import load_members
 from plap.models import find_model
 from plap.nn.linear import Features
+from plap.sparse import compact
 from plap.training import RunConfig
 from plap.training.devices import choose_device
 
@@ -77,7 +79,8 @@ def read_like(model: SavedModel, source: Any, options: TableOptions | None = Non
 
 def like(model: SavedModel, options: TableOptions) -> TableOptions:
     """How to read tables for a prediction: as those of the fit, where ``options`` does not say otherwise."""
-    asked = replace(options, raw_features=model.columns is None, keep_labels=False, encode=False)
+    raw = model.columns is None and model.feature_names != STRUCTURAL_NAMES
+    asked = replace(options, raw_features=raw, keep_labels=False, encode=False)
     found = asked.following(model.table)
     if found.task is None and (model.task.numeric or model.task.one_class_per_node):
         found = replace(found, task="numbers" if model.task.numeric else "classes")
@@ -100,15 +103,34 @@ def as_fitted(model: SavedModel, data: GraphData) -> GraphData:
         data = replace(data, x=structural_features(data.graph), feature_names=STRUCTURAL_NAMES, columns=None)
     elif data.columns is not None and data.columns.transform is None:
         raise InputError(f"the model was fitted on raw features: read {data.name} with raw_features=True")
+    data = _in_order(data, model.feature_names)
     model.check_features(data.x.shape[1], data.feature_names)
     relations = data.relations
     if model.relations and relations is None:
         names = ", ".join(model.relations)
         raise InputError(f"the model was fitted on the relations {names}, and {data.name} has none")
     if relations is not None and relations.factors is None:
+        if not model.relations:
+            return replace(data, relations=None)
         graph = relations.graph(data.graph, model.relations)
-        data = replace(data, graph=graph, relations=replace(relations, factors=model.relations))
+        strange = [name for name in relations.names if name not in model.relations]
+        said = [
+            f"The relation {name!r} is new to the model; its edges count as they are." for name in strange
+        ]
+        origin = replace(data.provenance, notes=(*data.provenance.notes, *said))
+        kept = replace(relations, factors=model.relations)
+        data = replace(data, graph=graph, relations=kept, provenance=origin)
     return data
+
+
+def _in_order(data: GraphData, wanted: Sequence[str] | None) -> GraphData:
+    """``data`` with these features, if it has all of them under their names; else as it is."""
+    mine = data.feature_names
+    if wanted is None or mine is None or tuple(mine) == tuple(wanted) or not set(wanted) <= set(mine):
+        return data
+    place = {name: k for k, name in enumerate(mine)}
+    x = data.x.to_dense()[:, [place[name] for name in wanted]]
+    return replace(data, x=compact(x), feature_names=tuple(wanted))
 
 
 @dataclass(frozen=True)
@@ -171,6 +193,11 @@ _SAME = 0.9
 """Share of the labels that must agree for nodes with the names of a fit's nodes to be those nodes."""
 
 
+def nodes_of_fit(frame: polars.DataFrame) -> dict[str, tuple[str, str | float | None]]:
+    """Role and label of each node by its name, from a fit's own predictions."""
+    return dict(zip(frame["node"].cast(str), zip(frame["role"], frame["known"], strict=True), strict=True))
+
+
 def with_roles(
     table: Predictions, fitted: Mapping[str, tuple[str, str | float | None]] | None
 ) -> Predictions:
@@ -183,7 +210,7 @@ def with_roles(
     ----------
     table : Predictions
     fitted : mapping, optional
-        What :func:`plap.fitting.fitted_graph.fitted_nodes` found; None: nothing is known of the fit.
+        What :func:`nodes_of_fit` found; None: nothing is known of the fit.
     """
     if fitted is None:
         return table
@@ -215,8 +242,9 @@ def agreement(table: Predictions, data: GraphData, *, only_new: bool = False) ->
 
     Labels that the model was trained or validated with are left out, and ``seen`` counts them; where there
     are no others, they are scored after all, and ``only_seen`` is True. ``known`` counts what is scored;
-    ``right`` says how many agree, where each node has one class, and otherwise the task's metric stands under
-    its own name. ``foreign`` counts labels that are no class of the model.
+    ``right`` says how many agree, where each node has one class, and the task's metric, unless it is the
+    accuracy, stands under its own name: None where it has no value. ``foreign`` counts labels that are no
+    class of the model.
     """
     task = table.task
     if table.known is None:
@@ -236,11 +264,8 @@ def agreement(table: Predictions, data: GraphData, *, only_new: bool = False) ->
         return others
     truth, said = (torch.from_numpy(values)[scored] for values in (table.known, table.probabilities))
     right = task.correct(truth, said)
-    score = (
-        {task.metric.name: task.metric.sign * task.merit(truth, said)}
-        if task.metric.name != "accuracy"
-        else {}
-    )
+    name = task.metric.name
+    score = {} if name == "accuracy" else {name: task.scores(truth, said).get(name)}
     count = int(scored.sum())
     return {"known": count, **({} if right is None else {"right": int(right.sum())}), **score, **others}
 

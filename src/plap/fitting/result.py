@@ -21,7 +21,7 @@ from plap.fitting.comparison import Comparison
 from plap.fitting.export import Export, export_model
 from plap.fitting.node_stories import node_sections, storyteller
 from plap.fitting.page_content import judged_trust, main_finding, page_content
-from plap.fitting.prediction import predict_nodes, read_like
+from plap.fitting.prediction import nodes_of_fit, predict_nodes, read_like, with_roles
 from plap.fitting.search import searched_values
 from plap.fitting.task_content import task_sections
 from plap.insight.attack import AttackCurve
@@ -66,7 +66,7 @@ class FitResult(Comparison):
             relations={} if data.relations is None else dict(data.relations.factors or {}),
             weighted=data.graph.is_weighted,
             mean_neighbours=2 * data.graph.num_edges / max(data.graph.num_nodes, 1),
-            table={} if data.columns is None else data.columns.remembered(),
+            table=data.provenance.table if data.columns is None else data.columns.remembered(),
         )
 
     @cached_property
@@ -138,7 +138,8 @@ class FitResult(Comparison):
         ``data`` may be all that :func:`plap.fit` takes. What was odd about it is in ``notes`` of the result:
         cells that cannot be read, and columns and edges that drifted.
         """
-        return predict_nodes(self.saved_model, read_like(self.saved_model, data), device=device)
+        table = predict_nodes(self.saved_model, read_like(self.saved_model, data), device=device)
+        return with_roles(table, nodes_of_fit(self.predictions.frame()))
 
     def save(self, folder: Path | str) -> Path:
         """Write what ``plap fit`` writes, whole or not at all; an earlier result in ``folder`` is replaced.

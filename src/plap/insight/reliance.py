@@ -172,7 +172,10 @@ def column_importance(
         for member in members:
             with evaluating(member):
                 probabilities += task.probabilities(member(features, graph)[nodes])
-        return sign * task.scores(y[nodes], probabilities / len(members))[task.metric.name]
+        scores = task.scores(y[nodes], probabilities / len(members))
+        if task.metric.name not in scores:
+            raise InputError(f"nodes must be such that {task.metric.label} has a value on their labels")
+        return sign * scores[task.metric.name]
 
     whole = score(dense)
     order = torch.randperm(

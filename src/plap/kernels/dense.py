@@ -33,16 +33,17 @@ class Dense:
         rows: Tensor | None = None,
     ) -> Tensor:
         """K steps of Eq. 11-13 on x [R, N, C], run by run."""
-        W = weight_matrix(graph, x.dtype)
-        runs = []
-        parameters = torch.as_tensor(penalty.parameter).unbind()
-        for X, parameter, mu_run in zip(x.unbind(), parameters, mu.unbind(), strict=True):
-            F = X
-            for _ in range(K):
-                stepped = step(F, X, W, penalty.at(parameter), mu_run, eps, detach_weights=detach_weights)
-                F = (1 - omega) * F + omega * stepped
-            runs.append(F)
-        return torch.stack(runs)
+        with torch.autocast(x.device.type, enabled=False):
+            W = weight_matrix(graph, x.dtype)
+            runs = []
+            parameters = torch.as_tensor(penalty.parameter).unbind()
+            for X, parameter, mu_run in zip(x.unbind(), parameters, mu.unbind(), strict=True):
+                F = X
+                for _ in range(K):
+                    stepped = step(F, X, W, penalty.at(parameter), mu_run, eps, detach_weights=detach_weights)
+                    F = (1 - omega) * F + omega * stepped
+                runs.append(F)
+            return torch.stack(runs)
 
     def refuses(self, penalty: Penalty) -> str | None:
         """No penalty is refused."""

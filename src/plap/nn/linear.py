@@ -160,7 +160,8 @@ class _DifferentiableProduct(torch.autograd.Function):
         of_features = torch.sparse_coo_tensor(
             features.indices(), slopes, features.shape, is_coalesced=True, check_invariants=False
         )
-        return of_features, torch.sparse.mm(features.t(), grads[0])
+        with torch.autocast(matrix.device.type, enabled=False):
+            return of_features, torch.sparse.mm(features.t(), grads[0])
 
 
 class _SparseProduct(torch.autograd.Function):
@@ -172,7 +173,8 @@ class _SparseProduct(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, None, Tensor]:
         (transposed,) = ctx.saved_tensors
-        return None, None, transposed @ grad.contiguous()
+        with torch.autocast(grad.device.type, enabled=False):  # the block may have the backward pass in it
+            return None, None, transposed @ grad.contiguous()
 
 
 def _pair(features: Features, matrix: Tensor) -> tuple[Tensor, Tensor]:

@@ -171,7 +171,11 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
 
     @property
     def p(self) -> float | Tensor:
-        """The exponent, a tensor if it is learned."""
+        """The exponent, a tensor if it is learned; another penalty has none."""
+        if self._penalty is not None:
+            if not isinstance(self._penalty, Power):
+                raise AttributeError(f"{type(self._penalty).__name__} has no p")
+            return self.penalty.parameter
         return self._start[0] if self._raw_p is None else 1 + 2 * self._raw_p.sigmoid()
 
     @property
@@ -229,7 +233,7 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
     ) -> Tensor | tuple[Tensor, AggregationWeights]:
         """Propagate x and map it; if asked, with (edge_index, α D^-1/2 M D^-1/2) of the last step."""
         check_flag("return_aggregation_weights", return_aggregation_weights)
-        x = _dense(x)
+        x = _dense(x, self.lin.weight.dtype)
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
         penalty, mu = self.at_scale_of(x, graph)
         if self.explain:
@@ -257,8 +261,9 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
 
     def __repr__(self) -> str:
         with torch.no_grad():
-            how = f"p={float(self.p):g}" + (" learned" if self._raw_p is not None else "")
-            if self._penalty is not None:
+            if self._penalty is None:
+                how = f"p={float(self.p):g}" + (" learned" if self._raw_p is not None else "")
+            else:
                 how = f"penalty={self.penalty!r}" + (" learned" if self._raw_gamma is not None else "")
             mu = f"{float(self.mu):g}" + (" learned" if self._raw_mu is not None else "")
         rest = ", concat=True" if self.concat else ""
@@ -275,11 +280,11 @@ def _before_softplus(value: float) -> float:
     return value + math.log(-math.expm1(-value))
 
 
-def _dense(x: Features) -> Tensor:
-    """x as a dense tensor of at least 32 bits."""
+def _dense(x: Features, dtype: torch.dtype) -> Tensor:
+    """x as a dense tensor of at least 32 bits; SciPy's matrices in the layer's own type."""
     node_count(x)
     if not isinstance(x, Tensor):
-        return torch.from_numpy(x.toarray()).to(torch.get_default_dtype())
+        return wide(torch.from_numpy(x.toarray()).to(dtype))
     if x.layout != torch.strided:
         x = x.to_dense()
     return wide(x)

@@ -8,7 +8,7 @@ import os
 import secrets
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
@@ -65,6 +65,18 @@ def wide(device: torch.device) -> torch.dtype:
     torch.float64
     """
     return torch.float32 if device.type == "mps" else torch.float64
+
+
+@contextmanager
+def usual_arithmetic() -> Iterator[None]:
+    """Whatever the caller has set: gradients, and the numbers' own types, which compiled loops rely on."""
+    with ExitStack() as stack:
+        stack.enter_context(torch.inference_mode(mode=False))
+        stack.enter_context(torch.enable_grad())
+        for kind in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(kind):
+                stack.enter_context(torch.autocast(kind, enabled=False))
+        yield
 
 
 def memory_for_batches(device: torch.device) -> int | None:

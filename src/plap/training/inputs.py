@@ -195,7 +195,7 @@ def _features(x: object, dtype: torch.dtype) -> Tensor | SparseMatrix:
         matrix = scipy_from_tensor(x)
     elif isinstance(x, Tensor) and x.ndim == 2:
         _check_finite(x)
-        return x.detach().to(dtype).contiguous()
+        return (x.clone() if x.is_inference() else x.detach()).to(dtype).contiguous()
     else:
         raise InputError("x must be a tensor of shape [N, F] or a sparse matrix")
     _check_finite(torch.from_numpy(matrix.data))

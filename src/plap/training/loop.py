@@ -23,7 +23,7 @@ from plap.propagation import memory_needed
 from plap.split_masks import SplitLike
 from plap.training.batch import Batch, not_begun
 from plap.training.config import RunConfig
-from plap.training.devices import choose_device, memory_for_batches, wide
+from plap.training.devices import choose_device, memory_for_batches, usual_arithmetic, wide
 from plap.training.inputs import make_inputs
 from plap.training.results import Progress, RunResult
 from plap.training.stopping import Deadline, Interrupts, TimeLimit
@@ -48,6 +48,7 @@ _AMORTISED = 8
 each of them by itself exceeds it, where that cost is no longer felt."""
 
 
+@usual_arithmetic()
 def train_runs(
     graph: Graph,
     x: Features,
@@ -134,6 +135,10 @@ def train_runs(
     deadline = Deadline.of(time_limit)
     if dtype not in (torch.float32, torch.float64):
         raise InputError(f"dtype must be torch.float32 or torch.float64, not {dtype}")
+    if isinstance(configs, RunConfig):
+        raise InputError("configs must be a sequence of RunConfig, such as [RunConfig()], not a single one")
+    if not isinstance(y, Tensor):
+        raise InputError(f"y must be a tensor, not {type(y).__name__}")
     if not configs:
         return []
     place = choose_device(_place_of(x) if device == "auto" else device)
@@ -147,7 +152,7 @@ def train_runs(
     adjacency = any(family.uses_adjacency for family in families)
     means = any(family.uses_means for family in families)
     inputs = make_inputs(graph, x, dtype, adjacency=adjacency, means=means, device=place)
-    y = y.cpu()
+    y = (y.clone() if y.is_inference() else y).cpu()
     task = training_task(y, each, graph.num_nodes, num_classes, task)
     sizes = [
         run_bytes(
@@ -233,6 +238,10 @@ class _Masks(NamedTuple):
 
 
 def _on_cpu(split: SplitLike) -> SplitLike:
+    if not all(isinstance(getattr(split, name, None), Tensor) for name in ("train", "val")):
+        raise InputError(
+            f"a split must have tensors train and val, as a plap.data.Split has, not {type(split).__name__}"
+        )
     if split.train.device.type == split.val.device.type == "cpu":
         return split
     return _Masks(split.train.cpu(), split.val.cpu())

@@ -80,6 +80,8 @@ class _Product(torch.autograd.Function):
 def _multiply(matrix: SparseMatrix, dense: Tensor) -> Tensor:
     if not compiled_for(dense.device):
         return portable.product(matrix.indptr, matrix.indices, matrix.values, matrix.columns, dense)
+    if dense.dtype != matrix.values.dtype:  # the loop would read beyond the end of the shorter ones
+        raise TypeError(f"a matrix of {matrix.values.dtype} cannot be multiplied with {dense.dtype}")
     loops = _loops()
     runs, _, width = dense.shape
     channels = -(-width // loops.BLOCK) * loops.BLOCK

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
 
 from column_tables import KINDS, text_table, typed_table
-from plap.data.columns import CellError, ColumnTransform, infer_columns
+from plap.data.columns import CellError, ColumnTransform, drift, infer_columns
 from plap.errors import InputError
 
 TRAIN = np.arange(200) % 2 == 0
@@ -263,3 +263,32 @@ def test_any_table_of_text_gives_finite_features_or_a_sentence(
     assert matrix.shape == (len(rows), len(transform.groups))
     again = ColumnTransform.from_json(json.dumps(transform.to_json(), allow_nan=False), transform.tensors())
     np.testing.assert_array_equal(again.apply(frame[::-1], on_bad="missing").matrix, matrix[::-1])
+
+
+def test_other_columns_say_how_an_ambiguous_one_is_written() -> None:
+    """1.100 is eleven hundred beside 12,34, and eleven tenths beside 12.34."""
+    count = [str(300 + k * k % 70) for k in range(200)]
+    price = [f"{k},{k % 90 + 10}" for k in range(200)]
+    transform = fitted(pl.DataFrame({"count": count, "price": price}))
+
+    def features(count: str, price: str) -> Any:
+        return transform.apply(pl.DataFrame({"count": [count] * 3, "price": [price] * 3}))
+
+    plain = features("1100", "12,34")
+    found = features("1.100", "12,34")
+    assert np.array_equal(found.matrix, plain.matrix)
+    (note,) = found.notes
+    assert "count: read with dots between thousands, because other columns of the table have" in str(note)
+    assert np.array_equal(features("1.100", "12.34").matrix, features("1,1", "12,34").matrix)
+    assert not plain.notes
+    small = pl.DataFrame({"count": ["1.100"] * 3, "price": ["12,34"] * 3})
+    assert drift(transform, small)[0].sentence == drift(
+        transform, small.with_columns(count=pl.lit("1100"))
+    )[0].sentence  # fmt: skip
+
+
+def test_columns_that_contradict_each_other_say_nothing() -> None:
+    frame = pl.DataFrame({name: [str(300 + k * k % 70) for k in range(200)] for name in "abc"})
+    transform = fitted(frame)
+    table = pl.DataFrame({"a": ["1.100"], "b": ["12,34"], "c": ["12.34"]})
+    assert not any("because" in str(note) for note in transform.apply(table).notes)

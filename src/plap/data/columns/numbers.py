@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -168,6 +169,46 @@ class NumberReader:
         values = bare.set(~fits.fill_null(False), None).cast(pl.Float64, strict=False)
         hundredths = cells.str.ends_with("%").fill_null(False)
         return values.zip_with(~hundredths, values / 100)
+
+
+_SAMPLED = 1000
+"""Rows by which a table shows its decimal mark."""
+
+
+def decimal_mark_of(table: Sequence[pl.Series]) -> str | None:
+    """The decimal mark of a table: that of all columns of text whose numbers can be read in one way only.
+
+    Examples
+    --------
+    >>> decimal_mark_of([pl.Series(["12,34"]), pl.Series(["1.100"])])
+    ','
+    """
+    marks = set()
+    for column in table:
+        if column.dtype == pl.String:
+            cells = trimmed(column.head(_SAMPLED)).drop_nulls()
+            guess = guess_format(cells)
+            if guess.share >= SHARE and guess.other is None and bool(_bare(cells).str.contains("[.,]").any()):
+                marks.add(guess.format.decimal)
+    return marks.pop() if len(marks) == 1 else None
+
+
+def following(reader: NumberReader, column: pl.Series, mark: str | None) -> tuple[NumberReader, str]:
+    """The reader of a column in a table with this decimal mark, and what to say where it is another one.
+
+    Only where the column itself leaves open how it is to be read: 1.100 is eleven hundred beside 12,34.
+    """
+    if mark is None or column.dtype != pl.String or reader.format.decimal == mark:
+        return reader, ""
+    cells = trimmed(column).drop_nulls()
+    guess = guess_format(cells)
+    found = next((form for form in (guess.format, guess.other) if form and form.decimal == mark), None)
+    if guess.other is None or guess.share < 1 or found is None:
+        return reader, ""
+    marks = found.describe(cells) or "decimal points"
+    own = "commas" if mark == "," else "points"
+    why = f"read with {marks}, because other columns of the table have decimal {own}"
+    return replace(reader, format=found), why
 
 
 def _bare(cells: pl.Series) -> pl.Series:

@@ -140,7 +140,9 @@ class ColumnDrift:
 def drift(transform: ColumnTransform, frame: pl.DataFrame) -> list[ColumnDrift]:
     """Compare each column of a table with the training rows; cells that cannot be read count as missing."""
     require(frame, [column.name for column in transform.columns])
-    return [_compare(column, frame[column.name]) for column in transform.columns if frame.height]
+    if not frame.height:
+        return []
+    return [_compare(column, frame[column.name]) for column, _ in transform.as_written_in(frame)]
 
 
 def _compare(column: FittedColumn, series: pl.Series) -> ColumnDrift:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -16,7 +16,7 @@ from plap.data.columns.cells import CellError, Cells, Description, Encoder, Read
 from plap.data.columns.dates import DateEncoder, DateReader
 from plap.data.columns.infer import check_names, check_rows
 from plap.data.columns.judging import ColumnPlan, Kind
-from plap.data.columns.numbers import NumberEncoder, NumberReader
+from plap.data.columns.numbers import NumberEncoder, NumberReader, decimal_mark_of, following
 from plap.data.columns.vectors import VectorEncoder, VectorReader
 from plap.data.columns.words import BooleanEncoder, BooleanReader, CategoryEncoder, TextEncoder, TextReader
 from plap.errors import InputError
@@ -238,13 +238,27 @@ class ColumnTransform:
         matrix = np.zeros((frame.height, len(self.feature_names)), dtype=np.float32)
         notes = self._extra(frame)
         start = 0
-        for column in self.columns:
+        for column, said in self.as_written_in(frame):
             stop = start + len(column.feature_names)
             cells = read(frame[column.name], column.reader, on_bad)
+            cells = replace(cells, reading=said) if said else cells
             unseen = column.encoder.write(cells, matrix[:, start:stop])
             notes += _notes(column, cells, unseen)
             start = stop
         return Applied(matrix, notes)
+
+    def as_written_in(self, frame: pl.DataFrame) -> list[tuple[FittedColumn, str]]:
+        """The columns with readers for this table, and what to say of one that it writes in another way."""
+        numbers = [column.name for column in self.columns if isinstance(column.reader, NumberReader)]
+        mark = decimal_mark_of([frame[name] for name in numbers])
+        found = []
+        for column in self.columns:
+            said = ""
+            if isinstance(column.reader, NumberReader):
+                reader, said = following(column.reader, frame[column.name], mark)
+                column = replace(column, reader=reader) if said else column  # noqa: PLW2901
+            found.append((column, said))
+        return found
 
     def to_json(self) -> dict[str, Any]:
         """Return everything but the arrays, as plain JSON values."""

@@ -116,7 +116,8 @@ def load_tables(
         raise InputError(f"{edge_table.path}: several tables of edges need a table of nodes")
     ids = None if found is None else found.ids
     place = node_table and node_table.path
-    read = joined({name: read_edges(each, ids, options, place) for name, each in edge_tables.items()})
+    parts = {name: read_edges(each, ids, options, place) for name, each in edge_tables.items()}
+    read = joined(parts, predicts=options.predicts)
     tables = (*edge_tables.values(), *([] if node_table is None else [node_table]))
     paths = [table.path for table in tables if table.path.is_file()]
     ids = read.nodes.ids
@@ -137,6 +138,7 @@ def load_tables(
         symmetrize=symmetrize,
         columns=None if found is None else found.columns,
     )
+    data = replace(data, provenance=replace(data.provenance, table=options.stored()))
     if read.relation is not None:
         data = replace(data, relations=_relations(read, data.graph, symmetrize))
     if found is not None and found.split is not None:
@@ -171,11 +173,16 @@ def graph_folders(folder: Path) -> list[Path]:
     return [entry for entry in seen if has_edges(entry)]
 
 
-def joined(parts: dict[str, Edges]) -> Edges:
-    """The edges of several relations one after another; of one, as they are."""
+def joined(parts: dict[str, Edges], *, predicts: bool = False) -> Edges:
+    """The edges of several relations one after another; of one, as they are.
+
+    For a prediction one table ``edges_NAME`` is a relation too: the model may know it beside others.
+    """
     first = next(iter(parts.values()))
     if len(parts) == 1:
-        return first
+        (name,) = parts
+        named = predicts and name and first.relation is None
+        return replace(first, relation=pl.Series([name] * first.index.shape[1])) if named else first
     sizes = [part.index.shape[1] for part in parts.values()]
     weights = [
         np.ones(size, dtype=np.float32) if part.weight is None else part.weight
@@ -187,10 +194,15 @@ def joined(parts: dict[str, Edges]) -> Edges:
         first.nodes,
         (
             *(note for part in parts.values() for note in part.notes),
-            f"{len(parts)} relations ({', '.join(parts)}), each of which gets a weight of its own.",
+            *_said_of(parts, predicts=predicts),
         ),
         pl.Series(np.repeat(list(parts), sizes)),
     )
+
+
+def _said_of(parts: dict[str, Edges], *, predicts: bool) -> tuple[str, ...]:
+    said = f"{len(parts)} relations ({', '.join(parts)}), each of which gets a weight of its own."
+    return () if predicts else (said,)
 
 
 def _relations(read: Edges, union: Graph, symmetrize: Symmetrize) -> Relations:

@@ -244,7 +244,7 @@ def read_edges(
                 return f"the node {strange[at]!r} is not in {nodes_path}"
 
             bad.keep(index[row] >= 0, column, problem)
-    relation = _read_relation(table, columns, notes)
+    relation = _read_relation(table, columns, options, notes)
     notes += _unused(table, columns, options, relation)
     notes += bad.notes
     if not bad.kept.all():
@@ -267,16 +267,22 @@ def _unused(
     return (f"{table.path.name}: not used: {shown}.",)
 
 
-def _read_relation(table: Table, ends: tuple[str, str], notes: list[str]) -> pl.Series | None:
-    """The relation of each edge, from a column ``type`` or ``relation`` with a few different values."""
+def _read_relation(
+    table: Table, ends: tuple[str, str], options: TableOptions, notes: list[str]
+) -> pl.Series | None:
+    """The relation of each edge, from a column ``type`` or ``relation`` with a few different values.
+
+    For a prediction one value is enough: the model may know it from a table with several.
+    """
     name = find_column(table, RELATION)
     if name is None or name in ends:
         return None
     column = table.column(name).cast(pl.String, strict=False).fill_null("(none)")
     count = column.n_unique()
-    if not 1 < count <= _MOST_RELATIONS:
+    if not (1 if options.predicts else 2) <= count <= _MOST_RELATIONS:
         return None
-    notes.append(f"{table.path.name}: {name!r} has {count} relations, each of which gets its own weight.")
+    if not options.predicts:
+        notes.append(f"{table.path.name}: {name!r} has {count} relations, each of which gets its own weight.")
     return column
 
 

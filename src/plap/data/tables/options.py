@@ -81,6 +81,11 @@ class TableOptions:
         return self.on_bad_rows == "drop"
 
     @property
+    def predicts(self) -> bool:
+        """Whether tables are read for a model that exists already."""
+        return not self.keep_labels
+
+    @property
     def naming_columns(self) -> str:
         """The first option that names a column of a table, for a sentence about what has none; or ""."""
         for name in ("id", "label", "source", "target", "weight", "ignore", "categorical"):

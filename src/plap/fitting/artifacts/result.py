@@ -88,7 +88,8 @@ class Predictions:
         """The table that ``predictions.csv`` and ``predictions.parquet`` hold.
 
         ``node``, ``role``, ``known`` and ``predicted``; for classes the probability of the predicted one and
-        of each, and the prediction set if there are such; for numbers the ends of the interval.
+        of each, and the prediction set if there are such; for numbers the ends of the interval. ``new`` where
+        it is known which nodes the model was not fitted on.
         """
         task, said = self.task, torch.from_numpy(self.probabilities)
         if isinstance(task, Regression):
@@ -109,9 +110,7 @@ class Predictions:
                 columns["set"] = _set_words(task, sets)
         for k, name in enumerate(self.task.class_names):
             columns[f"probability_{name}"] = np.ascontiguousarray(self.probabilities[:, k])
-        if self.new is not None:
-            columns["new"] = self.new
-        return polars.DataFrame(columns)
+        return polars.DataFrame(columns | self._whether_new)
 
     def _numbers(self, task: Regression, said: torch.Tensor) -> polars.DataFrame:
         known = np.full(len(self.node_ids), np.nan) if self.known is None else self.known
@@ -124,7 +123,11 @@ class Predictions:
         ends = task.intervals(said)
         if ends is not None:
             columns["lower"], columns["upper"] = (end.double().numpy() for end in ends)
-        return polars.DataFrame(columns)
+        return polars.DataFrame(columns | self._whether_new)
+
+    @property
+    def _whether_new(self) -> dict[str, Any]:
+        return {} if self.new is None else {"new": self.new}
 
     def only_new(self) -> Predictions:
         """The rows of nodes that the model was not fitted on."""
