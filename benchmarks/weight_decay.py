@@ -22,6 +22,7 @@ from splits import usual_split
 
 SETS = (
     "texas", "wisconsin", "cornell", "cora", "citeseer", "chameleon-filtered", "chameleon", "pubmed", "photo",
+    "actor",
 )  # fmt: skip
 DECAYS = (0.0, 5e-4, 5e-3, 2e-2)
 BEST = 5
