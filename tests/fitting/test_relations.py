@@ -106,3 +106,14 @@ def test_a_relation_that_the_model_does_not_know(tmp_path: Path) -> None:
     (night / "edges_mails.csv").rename(night / "edges_calls.csv")
     (note,) = [note for note in result.predict(night).notes if "relation" in note]
     assert note == "The relation 'calls' is new to the model; its edges count as they are."
+
+
+def test_tables_of_relations_beside_one_of_all_edges_are_named(tmp_path: Path) -> None:
+    folder = write(tmp_path / "graph", column=False)
+    pl.read_csv(folder / "edges_mails.csv").write_csv(folder / "edges.csv")
+    data = load_folder(folder)
+    assert data.relations is None
+    assert (
+        "Not used, because there is a table of all edges: 'edges_friends.csv', 'edges_mails.csv'."
+        in data.notes
+    )

@@ -16,7 +16,7 @@ from plap.data.dataset import FixedSplits, GraphData, Relations
 from plap.data.splits import hold_out
 from plap.data.tables.assembly import assemble, encode_columns
 from plap.data.tables.node_and_edge_tables import Edges, read_edges, read_nodes
-from plap.data.tables.options import TableOptions
+from plap.data.tables.options import TableOptions, quoted
 from plap.data.tables.table_file import SUFFIXES, Table, open_table
 from plap.errors import InputError
 from plap.graph import Graph, Symmetrize
@@ -43,14 +43,19 @@ def load_folder(
     if not folder.is_dir():
         raise InputError(f"{folder}: this is not a folder")
     edges: PathLike | dict[str, Table] | None = only_table(folder, "edges")
+    unused = [] if edges is None else [path.name for path in _relation_paths(folder)]
     if edges is None:
         edges = relation_tables(folder)
     if not edges:
         raise InputError(f"{folder}: the folder has no edges{' or edges'.join(SUFFIXES)}")
-    return load_tables(
+    data = load_tables(
         edges, only_table(folder, "nodes"), options, name=folder.resolve().name, symmetrize=symmetrize,
         lone_classes=lone_classes,
     )  # fmt: skip
+    if not unused:
+        return data
+    said = f"Not used, because there is a table of all edges: {quoted(unused)}."
+    return replace(data, provenance=replace(data.provenance, notes=(*data.provenance.notes, said)))
 
 
 def load_tables(
@@ -148,8 +153,12 @@ def load_tables(
 
 def relation_tables(folder: Path) -> dict[str, Table]:
     """Tables called ``edges_NAME``, by the names of their relations."""
-    paths = sorted(path for path in folder.glob("edges_*") if path.name.lower().endswith(SUFFIXES))
+    paths = _relation_paths(folder)
     return {path.name.split(".")[0].removeprefix("edges_"): open_table(path) for path in paths}
+
+
+def _relation_paths(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("edges_*") if path.name.lower().endswith(SUFFIXES))
 
 
 def has_edges(folder: Path) -> bool:
