@@ -358,3 +358,13 @@ def test_predictions_in_python_have_roles_and_new_nodes(tmp_path: Path) -> None:
     found = result.predict(_tables(tmp_path / "other", nodes=62, size=list(range(62)))).frame()
     assert found["new"].to_list() == [False] * 60 + [True] * 2
     assert found["role"].to_list()[:60] == result.predictions.frame()["role"].to_list()
+
+
+def test_autocast_around_a_fit_changes_nothing(data: GraphData, parts: Split) -> None:
+    """Nor does it change what is measured on the features before training, such as the unit of a penalty."""
+    settings = FitSettings(budget=60, seeds=1, max_epochs=10, rivals=(), fixed={"penalty": "mcp"})
+    expected = fit(data, parts, settings=settings)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = fit(data, parts, settings=settings)
+    assert found.fitted.config == expected.fitted.config
+    assert torch.equal(found.model.probabilities, expected.model.probabilities)

@@ -84,3 +84,11 @@ def test_neighbouring_elements_are_independent() -> None:
     mask = dropout_masks(SEEDS[:1], 0, 0, torch.tensor([0.5]), SIZE)[0] > 0
     for lag in (1, 2, 3, 4, 16):
         assert float((mask[lag:] == mask[:-lag]).double().mean()) == pytest.approx(0.5, abs=0.011)
+
+
+def test_numbers_of_another_length_are_refused() -> None:
+    matrix = SparseMatrix.from_scipy(scipy.sparse.csr_array(np.eye(4)), torch.float32)
+    with pytest.raises(
+        TypeError, match=r"a matrix of torch\.float32 cannot be multiplied with torch\.bfloat16"
+    ):
+        stacked_product(matrix, torch.ones(1, 4, 8, dtype=torch.bfloat16))

@@ -31,6 +31,7 @@ from plap.fitting.settings import MODEL, FitSettings
 from plap.models import find_model
 from plap.split_masks import BaggedSplit, SplitLike
 from plap.training.config import OF_TRAINING
+from plap.training.devices import usual_arithmetic
 from plap.training.ensemble import held_out
 from plap.training.loop import ProgressCallback
 from plap.training.pieces import Ranks, join_ranks
@@ -49,6 +50,7 @@ _BAGGED = (
 )
 
 
+@usual_arithmetic()
 def fit(
     data: Any,
     split: Split | None = None,

@@ -17,6 +17,7 @@ from plap.nn.linear import Features
 from plap.split_masks import BaggedSplit, SplitLike
 from plap.training import halving
 from plap.training.config import RunConfig
+from plap.training.devices import usual_arithmetic
 from plap.training.halving import Ending, Rung
 from plap.training.loop import ProgressCallback, epoch_cost
 from plap.training.results import RunResult, Trial, TuneResult, part_of
@@ -41,6 +42,7 @@ class _Train(Protocol):
     ) -> list[RunResult]: ...
 
 
+@usual_arithmetic()
 def tune(
     graph: Graph,
     x: Features,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from plap.data.columns.cells import MISSING, CellError, trimmed
 from plap.data.columns.judging import Column, ColumnPlan, Kind, Role, judge
-from plap.data.columns.numbers import NumberReader, guess_format
+from plap.data.columns.numbers import NumberReader, following, guess_format
 from plap.data.columns.vectors import as_lists
 from plap.data.columns.words import BooleanReader, TextReader
 from plap.errors import InputError
@@ -182,17 +182,10 @@ def _follow_decimal_commas(frame: pl.DataFrame, columns: list[Column]) -> list[C
 
 
 def _follow(series: pl.Series, column: Column) -> Column:
-    reader = column.reader
-    if not isinstance(reader, NumberReader):
+    if not isinstance(column.reader, NumberReader):
         return column
-    if series.dtype != pl.String or reader.format.decimal == ",":
-        return column
-    cells = trimmed(series).drop_nulls()
-    other = guess_format(cells).other
-    if other is None:
-        return column
-    note = f"read with {other.describe(cells)}, because other columns of the table have decimal commas"
-    return replace(column, reader=replace(reader, format=other), notes=(note,))
+    reader, note = following(column.reader, series, ",")
+    return replace(column, reader=reader, notes=(note,)) if note else column
 
 
 PARTS = ("train", "val", "test")

@@ -203,7 +203,7 @@ def following(reader: NumberReader, column: pl.Series, mark: str | None) -> tupl
     cells = trimmed(column).drop_nulls()
     guess = guess_format(cells)
     found = next((form for form in (guess.format, guess.other) if form and form.decimal == mark), None)
-    if guess.other is None or guess.share < 1 or found is None:
+    if guess.other is None or found is None:
         return reader, ""
     marks = found.describe(cells) or "decimal points"
     own = "commas" if mark == "," else "points"

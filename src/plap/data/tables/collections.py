@@ -257,4 +257,5 @@ def _provenance(folder: Path, names: list[str], graphs: Sequence[GraphData]) -> 
         notes += [f"{name}: {note}" for note in data.notes]
     if len(notes) > _NOTES:
         notes = [*notes[:_NOTES], f"{len(notes) - _NOTES} more notes on other graphs are left out."]
-    return Provenance(str(folder), files, (f"{len(graphs)} graphs, as one of several components.", *notes))
+    said = (f"{len(graphs)} graphs, as one of several components.", *notes)
+    return Provenance(str(folder), files, said, graphs[0].provenance.table)

@@ -192,6 +192,7 @@ def joined(parts: dict[str, Edges], *, predicts: bool = False) -> Edges:
         (name,) = parts
         named = predicts and name and first.relation is None
         return replace(first, relation=pl.Series([name] * first.index.shape[1])) if named else first
+    said = f"{len(parts)} relations ({', '.join(parts)}), each of which gets a weight of its own."
     sizes = [part.index.shape[1] for part in parts.values()]
     weights = [
         np.ones(size, dtype=np.float32) if part.weight is None else part.weight
@@ -203,15 +204,10 @@ def joined(parts: dict[str, Edges], *, predicts: bool = False) -> Edges:
         first.nodes,
         (
             *(note for part in parts.values() for note in part.notes),
-            *_said_of(parts, predicts=predicts),
+            *(() if predicts else (said,)),
         ),
         pl.Series(np.repeat(list(parts), sizes)),
     )
-
-
-def _said_of(parts: dict[str, Edges], *, predicts: bool) -> tuple[str, ...]:
-    said = f"{len(parts)} relations ({', '.join(parts)}), each of which gets a weight of its own."
-    return () if predicts else (said,)
 
 
 def _relations(read: Edges, union: Graph, symmetrize: Symmetrize) -> Relations:
