@@ -183,7 +183,7 @@ def test_an_installed_plap_fits_and_explains(installed: Path, tmp_path: Path) ->
     page = (tmp_path / "out" / "report.html").read_text()
     assert "Why these predictions" in page
     assert "80" in run(installed / "plap", "inspect", graph)
-    assert "all its edges" in run(installed / "plap", "inspect", "out", "--node", 3)
+    assert "all edges" in run(installed / "plap", "inspect", "out", "--node", 3)
     tables = run(
         installed / "python", "-c",
         "from plap.experiments.tables import load_table; print(load_table('heterophilic').name)",
