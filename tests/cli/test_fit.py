@@ -44,6 +44,29 @@ def folder(tmp_path: Path) -> Path:
     return place
 
 
+@pytest.mark.parametrize(
+    ("rivals", "methods"),
+    [("gcn, labels", ["pGNN", "GCN", "label propagation"]), ("none", ["pGNN"])],
+)
+def test_what_the_model_is_compared_with_can_be_chosen(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rivals: str, methods: list[str]
+) -> None:
+    out = tmp_path / "out"
+    options = ("--no-tune", "--seeds", "1", "--max-epochs", "5", "--rivals", rivals)
+    assert run(monkeypatch, "fit", str(folder), "-o", str(out), *options) == 0
+    assert [method["name"] for method in load_metrics(out)["methods"]] == methods
+
+
+def test_a_prediction_from_edges_alone_says_what_is_missing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    options = ("--no-tune", "--seeds", "1", "--max-epochs", "5", "--rivals", "none")
+    assert run(monkeypatch, "fit", str(folder), "-o", str(out), *options) == 0
+    assert run(monkeypatch, "predict", str(out), str(folder / "edges.csv")) == 2
+    assert "on the columns of a table, and edges has no table of nodes" in capsys.readouterr().err
+
+
 def test_fit_predict_report(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

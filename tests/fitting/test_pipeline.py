@@ -136,7 +136,8 @@ def test_settings_and_options_exclude_each_other(data: GraphData) -> None:
     [
         ({"rivals": ("mpl",)}, r"rivals must be one of .*boosting.*, not 'mpl' \(did you mean 'mlp'\?\)"),
         ({"models": ("pgnn", "pgn")}, "model must be one of"),
-        ({"models": "mlp"}, "models must include pgnn; to compare with mlp, use rivals"),
+        ({"models": "gcn"}, "models may be pgnn, mlp, deep-pgnn, not gcn; rivals compares with gcn"),
+        ({"models": "mlp"}, "models must include pgnn; rivals compares with mlp"),
         ({"seeds": 0}, "seeds must be an integer of 1 or more"),
         ({"seeds": "a"}, "seeds must be an integer of 1 or more"),
         ({"budget": "x", "search": False}, "budget must be auto or a positive number of epochs, not 'x'"),

@@ -114,6 +114,13 @@ def fit(
             "deep-pgnn where linked nodes tend to differ in class and no hyperparameter is fixed."
         ),
     ] = "auto",
+    rivals: Annotated[
+        str,
+        typer.Option(
+            help="What to compare the model with, separated by commas: mlp, boosting, labels, majority or a "
+            "network such as gcn, sage, gat, sgc, appnp or gprgnn; none for nothing."
+        ),
+    ] = ",".join(FitSettings.rivals),
     budget: Annotated[
         int | None, typer.Option(help="Number of epochs that the search may spend in total.")
     ] = None,
@@ -223,7 +230,8 @@ def fit(
     }  # fmt: skip
     settings = FitSettings(
         fixed={name: value for name, value in given.items() if value is not None},
-        models="auto" if models == "auto" else tuple(name.strip() for name in models.split(",")),
+        models="auto" if models == "auto" else _names(models),
+        rivals=() if rivals == "none" else _names(rivals),
         search=tune and pieces is None, budget="auto" if budget is None else budget, seeds=seeds,
         bagging=bagging, hidden=hidden, pieces=pieces, metric=metric,
         class_weight=None if class_weight == "none" else class_weight, conformal=conformal,
@@ -312,6 +320,11 @@ def _conclude(result: FitResult, out: Path, *, as_json: bool, log: TextIO | None
 def _checkpoints_of(out: Path) -> Path:
     place = Path(os.path.realpath(out))
     return place.parent / f"{place.name}.checkpoints"
+
+
+def _names(text: str) -> tuple[str, ...]:
+    """The names in a list that is separated by commas."""
+    return tuple(name.strip() for name in text.split(","))
 
 
 def _bytes(gibibytes: float) -> int:

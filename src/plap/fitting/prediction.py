@@ -94,9 +94,8 @@ def as_fitted(model: SavedModel, data: GraphData) -> GraphData:
     """
     if model.columns is not None:
         if data.columns is None:
-            raise InputError(
-                f"the model was fitted on the columns of a table, and {data.name} has a matrix of features"
-            )
+            has = "no table of nodes" if data.feature_names == STRUCTURAL_NAMES else "a matrix of features"
+            raise InputError(f"the model was fitted on the columns of a table, and {data.name} has {has}")
         if data.columns.transform is not model.columns:
             data = apply_columns(data, model.columns)
     elif model.feature_names == STRUCTURAL_NAMES and data.feature_names != STRUCTURAL_NAMES:

@@ -10,7 +10,7 @@ from plap.checks import check_choice, check_flag, check_integer
 from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
-from plap.models import find_model, models_with
+from plap.models import find_model, model_names
 from plap.training import RunConfig
 from plap.training.config import StopBy, Stopping
 from plap.training.halving import check_budget
@@ -115,13 +115,15 @@ class FitSettings:
             parse_duration(self.time_limit)
             if self.pieces is not None:
                 raise InputError("time_limit does not go with training in pieces")
-        if self.models != "auto" and MODEL not in self.models:
-            raise InputError(
-                f"models must include {MODEL}; to compare with {', '.join(self.models)}, use rivals"
-            )
-        for name in () if self.models == "auto" else self.models:
+        names = () if self.models == "auto" else self.models
+        for name in names:
             if find_model(name).pair_states is None:  # the page shows which edges the model trusts
-                raise InputError(f"models may be {models_with('pair_states')}, not {name}: see rivals")
+                searched = [known for known in model_names() if find_model(known).pair_states]
+                raise InputError(
+                    f"models may be {', '.join(searched)}, not {name}; rivals compares with {name}"
+                )
+        if names and MODEL not in names:
+            raise InputError(f"models must include {MODEL}; rivals compares with {', '.join(names)}")
 
     @property
     def members(self) -> int:

@@ -139,6 +139,24 @@ def test_unseen_and_missing_levels_are_zero_where_nothing_was_trained_for_them()
     np.testing.assert_array_equal(write(encoder, pl.Series(["a", "new", None])), [[1, 0], [0, 0], [0, 0]])
 
 
+@pytest.mark.parametrize(
+    ("trained", "read", "features"),
+    [
+        (["10", "20"], ["10.0", "20.00", "10.5", "010"], [0, 1, None, None]),
+        (["10.0", "20.0"], ["10", "20", "20.0"], [0, 1, 1]),
+        (["1", "1.0"], ["1", "1.0", "1.00"], [0, 1, None]),
+        (["-3", "v1"], ["-3.0", "v1.0", ".0", "1."], [0, None, None, None]),
+    ],
+)
+def test_a_whole_number_is_the_same_level_with_and_without_decimals(
+    trained: list[str], read: list[str], features: list[int | None]
+) -> None:
+    """pandas writes 10 as 10.0 as soon as another row of the column has no value."""
+    encoder = CategoryEncoder(tuple(trained), other=False, buckets=0, indicator=False, rare=0)
+    expected = [[float(k == feature) for k in range(2)] for feature in features]
+    assert write(encoder, pl.Series(read)).tolist() == expected
+
+
 def test_levels_that_tell_nothing_apart_give_no_feature() -> None:
     assert CategoryEncoder.fit(Cells(pl.Series(["a", "b", "c"]))).feature_names("c") == []
     assert CategoryEncoder.fit(Cells(pl.Series(["a", "a"]))).feature_names("c") == []

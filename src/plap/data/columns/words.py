@@ -250,21 +250,37 @@ class CategoryEncoder:
     def _codes(self, values: pl.Series) -> NDArray[np.int64]:
         """The feature of each value's level, −1 − feature where it shares that, and NONE without a feature.
 
-        Buckets are the same on every machine and in every version.
+        10.0 is the level 10, and 10 the level 10.0: a program that stores whole numbers beside missing cells
+        as floating-point numbers writes the same code differently. Buckets are the same on every machine and
+        in every version.
         """
         from sklearn.utils import murmurhash3_32  # noqa: PLC0415
 
         known = len(self.levels)
         codes = {level: k for k, level in enumerate(self.levels)}
+        whole = _by_whole_number(self.levels)
         distinct = values.drop_nulls().unique()
         shared = -1 - known if self.other else NONE
         found = []
         for value in distinct.to_list():
-            code = codes.get(value, shared)
+            code = codes.get(value, whole.get(_whole_number(value), shared))
             if code < 0 and self.buckets:
                 code = -1 - known - murmurhash3_32(value, positive=True) % self.buckets
             found.append(code)
         return values.replace_strict(distinct, found, default=NONE, return_dtype=pl.Int64).to_numpy()
+
+
+def _whole_number(value: str) -> str:
+    """Return the whole number that a value stands for, '10' for '10.0', and the value itself otherwise."""
+    whole, _, decimals = value.partition(".")
+    is_whole = decimals and not decimals.strip("0") and whole.lstrip("-").isdigit()
+    return whole if is_whole else value
+
+
+def _by_whole_number(levels: tuple[str, ...]) -> dict[str, int]:
+    """Return the code of each whole number that exactly one level stands for."""
+    numbers = [_whole_number(level) for level in levels]
+    return {number: k for k, number in enumerate(numbers) if numbers.count(number) == 1}
 
 
 MOST_WORDS = 64
