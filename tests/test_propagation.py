@@ -62,6 +62,7 @@ def x(graph: plap.Graph) -> Tensor:
         ({"unit": torch.ones(3)}, r"unit must be a number or have shape \[1\], not \[3\]"),
         ({"eps": 1e-200}, "eps must be positive, finite and its square a normal"),
         ({"variant": "other"}, "variant must be one of"),
+        ({"detach_weights": "no"}, "detach_weights must be"),
         ({"backend": "cuda"}, "backend must be one of"),
         ({"variant": "published", "backend": "fused"}, "variant 'published' needs backend 'torch'"),
         ({"memory_budget": "4 elephants"}, "memory_budget must be bytes or text"),

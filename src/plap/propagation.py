@@ -9,7 +9,7 @@ from typing import NamedTuple, get_args
 import torch
 from torch import Tensor
 
-from plap.checks import check_finite, in_transform, is_number
+from plap.checks import check_finite, check_flag, in_transform, is_number
 from plap.edge_lengths import Unit, typical_edge_norm
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
@@ -116,6 +116,7 @@ def propagate(
     tensor([[1.], [3.], [5.]])
     """
     settings = _check(x, graph, from_arguments(p, penalty), mu, K, omega, eps, variant, unit)
+    check_flag("detach_weights", detach_weights)
     if settings.unusual and variant == "published":
         raise InputError(f"variant 'published' is defined for powers only, not for penalty {penalty!r}")
     budget = parse_budget(memory_budget)

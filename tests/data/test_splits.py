@@ -348,6 +348,11 @@ def test_strata_that_are_divided_differently_have_turns_of_their_own() -> None:
     assert counts[20:].tolist() == [2] * 9
 
 
+def test_random_splits_have_no_index() -> None:
+    with pytest.raises(InputError, match="index is for public splits, not for stratified ones: seed draws"):
+        split(torch.tensor([0, 1] * 10), index=7)
+
+
 def test_public_splits_have_no_rates() -> None:
     data = public_data([0, 1, 0, 1])
     with pytest.raises(InputError, match="rates and preset are for random splits"):

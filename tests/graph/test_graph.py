@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torch_geometric.data import HeteroData
 
 from plap import Graph, InputError
 from problems import entries_of
@@ -331,6 +332,13 @@ REFUSALS: list[tuple[str, Callable[[], object]]] = [
     ("index of 2^63 or more", lambda: Graph.from_edges(np.array([[0, 2**63]], dtype=np.uint64))),
     ("weight must hold real numbers, not <U1", lambda: Graph.from_edges([(0, 1)], ["a"])),
     ("matrix must be square", lambda: Graph.from_scipy(scipy.sparse.coo_array((2, 3)))),
+    (
+        "must be a SciPy sparse matrix, not ndarray; scipy.sparse.csr_array(matrix) makes one",
+        lambda: Graph.from_scipy(np.eye(2)),
+    ),
+    ("matrix must be a SciPy sparse matrix, not list", lambda: Graph.from_scipy([[1]])),
+    ("not HeteroData; data.to_homogeneous() makes one", lambda: Graph.from_pyg(HeteroData())),
+    ("data must be a torch_geometric.data.Data, not list", lambda: Graph.from_pyg([1])),
     ("matrix must be square", lambda: Graph.from_torch_sparse(torch.zeros(2, 3).to_sparse())),
     (
         "edge_weight[0] = -1.0 is not",

@@ -417,9 +417,10 @@ def test_every_model_adds_to_the_usual_budget_of_a_small_graph() -> None:
     assert usual_budget(large, x) == usual_budget(large, x, models=2) < 11_000
 
 
-def test_no_space_at_all() -> None:
-    with pytest.raises(InputError, match="at least one"):
-        tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=[])
+@pytest.mark.parametrize("space", [[], {"p": [1, 2]}, RunConfig("mlp"), ["mlp"]])
+def test_what_is_no_space_is_refused(space: Any) -> None:
+    with pytest.raises(InputError, match="space must be a SearchSpace or a list of at least one, not"):
+        tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=space)
 
 
 def scored(model: str, *scores: float) -> list[RunResult]:

@@ -129,6 +129,8 @@ def split(
         return _public(data, index)
     if kind not in _RULES:
         raise InputError(f"kind of split must be one of {', '.join([*_RULES, 'public'])}, not {kind!r}")
+    if index:
+        raise InputError(f"index is for public splits, not for {kind} ones: seed draws another of these")
     shares = _shares(rates, preset)
     labels = _labels(data, kind)
     code = np.zeros(labels.shape[0], dtype=np.uint8)

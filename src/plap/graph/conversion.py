@@ -46,6 +46,9 @@ def from_pairs(edges: Any, weight: Any, num_nodes: int | None) -> EdgeList:
 
 def from_scipy(matrix: scipy.sparse.sparray | scipy.sparse.spmatrix) -> EdgeList:
     """From a square SciPy sparse matrix."""
+    if not scipy.sparse.issparse(matrix):
+        advice = "; scipy.sparse.csr_array(matrix) makes one" if isinstance(matrix, np.ndarray) else ""
+        raise InputError(f"matrix must be a SciPy sparse matrix, not {type(matrix).__name__}{advice}")
     _check_square(matrix)
     coo = matrix.tocoo()
     return EdgeList(torch.from_numpy(np.stack([coo.row, coo.col])), weight_tensor(coo.data), matrix.shape[0])
@@ -77,6 +80,11 @@ def from_networkx(graph: networkx.Graph[Any], weight: str | None) -> EdgeList:
 
 def from_pyg(data: Data) -> EdgeList:
     """From a PyG ``Data``."""
+    from torch_geometric.data import Data, HeteroData  # noqa: PLC0415  (slow to import)
+
+    if not isinstance(data, Data):
+        advice = "; data.to_homogeneous() makes one" if isinstance(data, HeteroData) else ""
+        raise InputError(f"data must be a torch_geometric.data.Data, not {type(data).__name__}{advice}")
     if data.edge_index is None:
         raise InputError("data.edge_index is missing")
     return EdgeList(data.edge_index, data.get("edge_weight"), data.num_nodes)

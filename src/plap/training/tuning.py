@@ -118,9 +118,10 @@ def tune(
     ['gcn', 'mlp']
     """
     spaces = [SearchSpace(RunConfig(seed=seed))] if space is None else space
-    spaces = [spaces] if isinstance(spaces, SearchSpace) else list(spaces)
-    if not spaces:
-        raise InputError("space must be a SearchSpace or a list of at least one")
+    spaces = [spaces] if isinstance(spaces, SearchSpace) else spaces
+    if not (isinstance(spaces, Sequence) and spaces and all(isinstance(s, SearchSpace) for s in spaces)):
+        raise InputError(f"space must be a SearchSpace or a list of at least one, not {space!r}")
+    spaces = list(spaces)
     deadline = whole = Deadline.of(time_limit)
     halving.check_budget(budget)
     epochs = halving.usual_budget(graph, x, count_models(spaces)) if budget == "auto" else budget
