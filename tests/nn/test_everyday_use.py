@@ -1,4 +1,4 @@
-"""What people do with every module: other types of numbers, inference mode, gradients of edge weights."""
+"""What people do with every module: other types of numbers, inference mode, resets, gradients of weights."""
 
 from __future__ import annotations
 
@@ -52,6 +52,30 @@ def test_training_goes_on_after_an_evaluation_in_inference_mode(name: str, spars
             seen = model.eval()(x, edges)
         model.train()(x, edges).sum().backward()
         torch.testing.assert_close(seen.clone(), model.eval()(x, edges).detach())
+
+
+RESETTABLE: dict[str, Make] = MODELS | {
+    "mlp": lambda: baselines.MLP(6, 5, 3),
+    "deep-gat": lambda: baselines.DeepGAT(6, 5, 3),
+}
+
+
+@pytest.mark.parametrize("name", RESETTABLE)
+def test_weights_are_drawn_anew_as_in_the_beginning(name: str) -> None:
+    model: Any = RESETTABLE[name]()
+    start = {key: value.clone() for key, value in model.state_dict().items()}
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(7.0)
+    model.reset_parameters()
+    for key, value in model.state_dict().items():
+        if len(start[key].unique()) < start[key].numel():  # such as biases of zero
+            assert torch.equal(value, start[key]), key
+        elif key == "gamma":
+            assert torch.equal(value, start[key])
+        else:
+            assert not torch.equal(value, start[key]), key
+            assert 0.1 < value.abs().mean() / start[key].abs().mean() < 10, key
 
 
 @pytest.mark.parametrize("name", MODELS)

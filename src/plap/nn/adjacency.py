@@ -11,7 +11,7 @@ from torch.nn import Linear
 from plap.graph import Graph
 from plap.memo import Memo
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import Features, sparse_product
+from plap.nn.linear import Features, Network, sparse_product
 from plap.sparse import tensor_from_scipy
 
 _ADJACENCIES: Memo[Tensor] = Memo()
@@ -99,7 +99,7 @@ def _mean_tensor(graph: Graph) -> Tensor:
     return _MEANS.get(graph, lambda: tensor_from_scipy(mean_adjacency(graph), torch.float64))
 
 
-class OnAdjacency(torch.nn.Module):
+class OnAdjacency(Network):
     """A module that multiplies with the normalised adjacency."""
 
     def __init__(self) -> None:

@@ -25,12 +25,12 @@ from plap.nn.adjacency import (
 from plap.nn.gat import GAT, DeepGAT
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JKNet
-from plap.nn.linear import FeatureLinear, Features, node_count, sparse_product
+from plap.nn.linear import FeatureLinear, Features, Network, node_count, sparse_product
 
 __all__ = ["APPNP", "GAT", "GCN", "GPRGNN", "MLP", "SAGE", "SGC", "DeepGAT", "JKNet", "normalized_adjacency"]
 
 
-class MLP(torch.nn.Module):
+class MLP(Network):
     """Two linear layers on the features alone; edges are accepted and ignored."""
 
     def __init__(
@@ -59,6 +59,9 @@ class GCN(OnAdjacency):
         self.dropout = dropout
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
+        self._start()
+
+    def _start(self) -> None:
         for linear in (self.lin1, self.lin2):
             start_as_pyg(linear)
 
@@ -69,7 +72,7 @@ class GCN(OnAdjacency):
         return graph_convolution(A, hidden, self.lin2)
 
 
-class SAGE(torch.nn.Module):
+class SAGE(Network):
     """Two layers of GraphSAGE with mean aggregator (Hamilton et al., 2017): X Θ + D⁻¹ W X Φ + b.
 
     Weights of edges weigh the mean. All neighbours count: none are sampled.
@@ -168,8 +171,15 @@ class GPRGNN(OnAdjacency):
         self.K, self.dropout, self.dprate = K, dropout, dprate
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
-        powers = (1 - alpha) ** torch.arange(K + 1, dtype=torch.float64)
-        self.gamma = Parameter(torch.cat([alpha * powers[:-1], powers[-1:]]).float())
+        self.alpha = alpha
+        self.gamma = Parameter(torch.empty(K + 1))
+        self._start()
+
+    @torch.no_grad()
+    def _start(self) -> None:
+        """The γ of personalised PageRank."""
+        powers = (1 - self.alpha) ** torch.arange(self.K + 1, dtype=torch.float64)
+        self.gamma.copy_(torch.cat([self.alpha * powers[:-1], powers[-1:]]))
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""

@@ -10,7 +10,7 @@ from plap.graph import Graph
 from plap.memo import Memo
 from plap.nn.adjacency import start_as_pyg, times
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import FeatureLinear, Features, dropout, dropped_product, node_count
+from plap.nn.linear import FeatureLinear, Features, Network, dropout, dropped_product, node_count
 
 _EDGES: Memo[Tensor] = Memo()
 
@@ -35,7 +35,7 @@ def edges_with_loops(graph: Graph) -> Tensor:
     return _EDGES.get(graph, make)
 
 
-class GAT(torch.nn.Module):
+class GAT(Network):
     """Two layers of PyG's ``GATConv``, as in Veličković et al. (2018).
 
     ``heads`` heads of ``hidden_channels`` units each, concatenated, ELU, then one head to the classes. A
@@ -71,11 +71,14 @@ class GAT(torch.nn.Module):
         self._graph_of = GraphArgument(cached=True)
         width = heads * hidden_channels
         self.lin = FeatureLinear(in_channels, width, bias=False)
-        start_as_pyg(self.lin)
+        self._start()
         options = {"dropout": dropout, "add_self_loops": False}
         self.conv1 = AttentionConv(width, hidden_channels, heads, **options)
-        self.conv1.lin = torch.nn.Identity()  # self.lin takes its place
+        self.conv1.lin = _Nothing()  # self.lin takes its place
         self.conv2 = AttentionConv(width, out_channels, **options)
+
+    def _start(self) -> None:
+        start_as_pyg(self.lin)
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
@@ -93,7 +96,14 @@ class GAT(torch.nn.Module):
         return times(x, self.lin.weight)
 
 
-class DeepGAT(torch.nn.Module):
+class _Nothing(torch.nn.Identity):
+    """In the place of a layer's linear map."""
+
+    def reset_parameters(self) -> None:
+        """There is nothing to draw."""
+
+
+class DeepGAT(Network):
     """PyG's GAT of several layers, with ELU and dropout between them, which the paper uses on PPI.
 
     Shapes: x [N, in], dense; result [N, out].

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 from torch.nn import Linear
 from torch.nn.functional import relu
 
 from plap.nn.adjacency import OnAdjacency, graph_convolution, personalised_pagerank, start_as_pyg
 from plap.nn.graph_argument import GraphLike
-from plap.nn.linear import FeatureLinear, Features, dropout, node_count
+from plap.nn.linear import FeatureLinear, Features, Network, dropout, node_count
 
 LSTM_LAYERS = 4
 """The "layers" of the paper's LSTM: PyG's is half as many times ``hidden`` units wide in each direction."""
 
 
-class JumpingHead(torch.nn.Module):
+class JumpingHead(Network):
     """From the outputs of all layers to the logits: LSTM attention, K steps of APPNP, a linear map.
 
     Parameters
@@ -73,9 +72,12 @@ class JKNet(OnAdjacency):
         self.dropout = dropout
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, hidden_channels)
-        start_as_pyg(self.lin1)
-        start_as_pyg(self.lin2)
+        self._start()
         self.head = JumpingHead(hidden_channels, out_channels, K, alpha)
+
+    def _start(self) -> None:
+        for linear in (self.lin1, self.lin2):
+            start_as_pyg(linear)
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""

@@ -1,4 +1,4 @@
-"""A linear layer that multiplies sparse features as sparse."""
+"""A linear layer that multiplies sparse features as sparse, and what all networks with such layers share."""
 
 from __future__ import annotations
 
@@ -46,6 +46,21 @@ class FeatureLinear(torch.nn.Linear):
             return super().forward(features)
         product = sparse_product(features, self.weight.t())
         return product if self.bias is None else product + self.bias
+
+
+class Network(torch.nn.Module):
+    """A model whose weights can be drawn anew, as those of PyG's models."""
+
+    def reset_parameters(self) -> None:
+        """Reinitialise all weights."""
+        for part in self.children():
+            reset: Any = getattr(part, "reset_parameters", None)
+            if reset is not None:
+                reset()
+        self._start()
+
+    def _start(self) -> None:
+        """Set the initial weights that its parts do not have by themselves."""
 
 
 def node_count(x: Features) -> int:

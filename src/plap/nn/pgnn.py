@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
 from plap.nn.adjacency import adjacency_of
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JumpingHead
-from plap.nn.linear import FeatureLinear, Features, check_hidden, dropout, node_count
+from plap.nn.linear import FeatureLinear, Features, Network, check_hidden, dropout, node_count
 from plap.nn.plaplacian_conv import AggregationWeights, PLaplacianConv
 
 
-class PGNN(torch.nn.Module):
+class PGNN(Network):
     r"""The pGNN of Fu, Zhao and Bian (Eq. 15-17): linear, ReLU, dropout, propagate, linear.
 
     .. math::
@@ -59,11 +58,6 @@ class PGNN(torch.nn.Module):
         self.lin = FeatureLinear(in_channels, hidden_channels)
         self.conv = PLaplacianConv(hidden_channels, out_channels, p, mu, K, **options)
 
-    def reset_parameters(self) -> None:
-        """Reinitialise all weights."""
-        self.lin.reset_parameters()
-        self.conv.reset_parameters()
-
     def embed(self, x: Features) -> Tensor:
         """F(0): what is propagated, [N, hidden]."""
         node_count(x)
@@ -85,7 +79,7 @@ class PGNN(torch.nn.Module):
         return result
 
 
-class GCNPlusPGNN(torch.nn.Module):
+class GCNPlusPGNN(Network):
     r"""A p-Laplacian layer whose aggregation weights are the edge weights of the GCN layer that follows.
 
     .. math::
@@ -141,7 +135,7 @@ class GCNPlusPGNN(torch.nn.Module):
         return result
 
 
-class JKNetPlusPGNN(torch.nn.Module):
+class JKNetPlusPGNN(Network):
     """JKNet with p-Laplacian layers in place of its GCN layers.
 
     Linear, ReLU, dropout, then twice a p-Laplacian layer with ReLU and dropout; the LSTM's attention to the

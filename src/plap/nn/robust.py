@@ -27,6 +27,7 @@ from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.linear import (
     FeatureLinear,
     Features,
+    Network,
     check_hidden,
     node_count,
     refuse_lost_features,
@@ -40,7 +41,7 @@ from plap.sparse import scipy_from_tensor, tensor_from_scipy
 _INCIDENCE: Memo[tuple[Tensor, Tensor]] = Memo()
 
 
-class RUNG(torch.nn.Module):
+class RUNG(Network):
     r"""RUNG of Hou, Feng, Derr and Liu (NeurIPS 2024): MCP message passing of an MLP's logits.
 
     .. math::
@@ -94,7 +95,7 @@ class RUNG(torch.nn.Module):
         ).to(start.dtype)  # fmt: skip
 
 
-class ElasticGNN(torch.nn.Module):
+class ElasticGNN(Network):
     """Elastic GNN of Liu et al. (ICML 2021): elastic message passing of an MLP's logits.
 
     Shapes: x [N, in], dense or sparse; result [N, out].
@@ -255,9 +256,12 @@ class GCNJaccard(OnAdjacency):
         self.dropout = check_number("dropout", dropout, least=0, below=1)
         self.lin1 = FeatureLinear(in_channels, hidden_channels)
         self.lin2 = Linear(hidden_channels, out_channels)
+        self._pruned: Memo[tuple[Features, Graph]] = Memo()
+        self._start()
+
+    def _start(self) -> None:
         for linear in (self.lin1, self.lin2):
             start_as_pyg(linear)
-        self._pruned: Memo[tuple[Features, Graph]] = Memo()
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
