@@ -62,6 +62,7 @@ RESETTABLE: dict[str, Make] = MODELS | {
 
 @pytest.mark.parametrize("name", RESETTABLE)
 def test_weights_are_drawn_anew_as_in_the_beginning(name: str) -> None:
+    torch.manual_seed(1)
     model: Any = RESETTABLE[name]()
     start = {key: value.clone() for key, value in model.state_dict().items()}
     with torch.no_grad():
@@ -75,7 +76,8 @@ def test_weights_are_drawn_anew_as_in_the_beginning(name: str) -> None:
             assert torch.equal(value, start[key])
         else:
             assert not torch.equal(value, start[key]), key
-            assert 0.1 < value.abs().mean() / start[key].abs().mean() < 10, key
+            ratio = float(value.abs().mean() / start[key].abs().mean())
+            assert value.numel() < 5 or 0.3 < ratio < 3, key
 
 
 @pytest.mark.parametrize("name", MODELS)
