@@ -29,14 +29,14 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
-        step = Batch._step
+        step = Batch.train_epoch
 
-        def timed(batch: Batch) -> Any:
+        def timed(batch: Batch) -> list[int]:
             self.now += 1.0
             return step(batch)
 
         monkeypatch.setattr(time, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(Batch, "_step", timed)
+        monkeypatch.setattr(Batch, "train_epoch", timed)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from plap.graph import Graph
 from plap.kernels.backend import Backend, Variant
 from plap.kernels.dense import DENSE
 from plap.kernels.fused.backend import FUSED
+from plap.kernels.row_backend import RepeatedSteps, RowBackend
 from plap.kernels.torch.backend import TORCH
 from plap.kernels.triton.backend import TRITON
 from plap.penalties import Penalty, Power
@@ -84,6 +85,20 @@ def propagate_unchecked(
     return backend.propagate(
         x, graph, penalty, mu, K, detach_weights=detach_weights, budget=budget, rows=rows
     )
+
+
+def repeated_steps(
+    like: Tensor, graph: Graph, penalty: Penalty, mu: Tensor, K: int, detach_weights: bool, rows: Tensor
+) -> RepeatedSteps | None:  # fmt: skip
+    """The steps of :func:`propagate_unchecked` to be taken many times, without autograd.
+
+    None where the backend that "auto" stands for cannot do so. ``like`` [R, N, C] has the shape and type of
+    what the steps start from.
+    """
+    backend = choose("auto", like.device, like.dtype, penalty=penalty)
+    if not isinstance(backend, RowBackend):
+        return None
+    return backend.repeated(like, graph, penalty, mu, K, detach_weights, rows)
 
 
 def _refusal(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -15,6 +16,7 @@ from plap.kernels.backend import Variant
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape, Way, choose, sparsest
 from plap.kernels.penalty_code import POWER, Dialect, key_of, refusal
 from plap.kernels.row_operator import Operators, is_transformed
+from plap.kernels.row_passes import BackwardPass, ForwardPass, Kernels, Rule, Saved
 from plap.penalties import Penalty, Power
 
 _NO_FUNCTIONAL_GRADIENT = (
@@ -28,6 +30,54 @@ _FOR_ONE_THREAD = 100_000
 """Entries up to which one thread on the rows that matter is as fast as two on all rows."""
 
 
+class RepeatedSteps:
+    """K steps on the same graph, taken many times, and back; there is no autograd.
+
+    ``like`` [R, N, C] has the shape and type of what they start from; the other arguments are those of
+    :class:`plap.kernels.row_passes.ForwardPass`.
+    """
+
+    def __init__(
+        self, kernels: Kernels, like: Tensor, graph: tuple[Tensor, Tensor, Tensor, Tensor], parameter: Tensor,
+        mu: Tensor, K: int, rule: Rule, rows: Tensor | None,
+    ) -> None:  # fmt: skip
+        self._forward = partial(ForwardPass, kernels, like, *graph, parameter, mu, K, 1.0, 0.0, rule=rule)
+        self.start = like.new_zeros(*like.shape[:2], kernels.padded(like.shape[2]))
+        """What the steps start from, [R, N, padded C]; to be written before :meth:`forward`."""
+        self._steps = self._forward(every=KEEP_ALL, rows=rows)
+        self._back = BackwardPass(
+            kernels, like, *graph, parameter, mu, K, 1.0, 0.0, KEEP_ALL, rule, rows
+        )  # fmt: skip
+        self._saved: Saved | None = None
+
+    def forward(self) -> Tensor:
+        """The result [R, N, padded C], which the next call overwrites."""
+        self._saved = self._steps(self.start)
+        return self._saved.result
+
+    def backward(self, grad: Tensor) -> Tensor:
+        """The gradient of ``start`` for ``grad``, both [R, N, padded C]; ``grad`` is overwritten."""
+        assert self._saved is not None
+        return self._back.of_start(grad, self._saved)
+
+    def without_gradient(self, rows: Tensor) -> ForwardOnly:
+        """The same steps to other rows, in the same memory: what is saved for the way back is lost."""
+        passes = self._forward(every=KEEP_NONE, rows=rows, lender=self._steps)
+        return ForwardOnly(torch.zeros_like(self.start), passes)
+
+
+class ForwardOnly:
+    """Steps that are taken many times and never back."""
+
+    def __init__(self, start: Tensor, steps: ForwardPass) -> None:
+        self.start = start
+        self._steps = steps
+
+    def forward(self) -> Tensor:
+        """See :meth:`RepeatedSteps.forward`."""
+        return self._steps(self.start).result
+
+
 class RowBackend(ABC):
     """A backend that runs an operator of :mod:`plap.kernels.row_operator`."""
 
@@ -35,6 +85,10 @@ class RowBackend(ABC):
     dialect: ClassVar[Dialect]
     """In which penalties are written for its kernels."""
     operators: ClassVar[Operators]
+
+    @abstractmethod
+    def load(self) -> Kernels:
+        """Its kernels, which are imported when they are first needed."""
 
     @abstractmethod
     def bytes_needed(self, shape: Shape, every: int) -> int:
@@ -61,9 +115,7 @@ class RowBackend(ABC):
         if degree.requires_grad:
             degree = degree.detach()  # its part in the gradient of the weights is in the kernel
         parameter, mu = torch.as_tensor(penalty.parameter).double(), mu.double()
-        key, c = POWER, 1.0
-        if not isinstance(penalty, Power):
-            key, c = key_of(type(penalty), tuple(penalty.constants.items())), float(penalty.c)
+        key, c, _ = _rule_of(penalty, detach_weights)
         transformed = is_transformed()
         if transformed:
             _refuse_functional_gradients(self.name, x, weight, parameter, mu)
@@ -85,6 +137,20 @@ class RowBackend(ABC):
             return result
         return self.operators.eager(*arguments)
 
+    def repeated(
+        self, like: Tensor, graph: Graph, penalty: Penalty, mu: Tensor, K: int, detach_weights: bool,
+        rows: Tensor,
+    ) -> RepeatedSteps:  # fmt: skip
+        """The steps of :meth:`propagate`, to be taken many times without autograd.
+
+        ``like`` [R, N, C] has the shape and type of what they start from.
+        """
+        arrays = graph.indptr, graph.indices, graph.weight.to(like.dtype).contiguous(), graph.degree
+        parameter = torch.as_tensor(penalty.parameter).double().contiguous()
+        chosen = None if _leaves_threads_idle(like, graph) else rows
+        rule = _rule_of(penalty, detach_weights)
+        return RepeatedSteps(self.load(), like, arrays, parameter, mu.double().contiguous(), K, rule, chosen)
+
     def refuses(self, penalty: Penalty) -> str | None:
         """Refuses a penalty whose functions cannot be translated."""
         if isinstance(penalty, Power):
@@ -96,6 +162,14 @@ class RowBackend(ABC):
         """All activations kept, then some recomputed."""
         choices = (KEEP_ALL, sparsest(shape.steps)) if training else (KEEP_NONE,)
         return [Way(every, 0, self.bytes_needed(shape, every)) for every in choices]
+
+
+def _rule_of(penalty: Penalty, detach_weights: bool) -> Rule:
+    """How the kernels know a penalty."""
+    if isinstance(penalty, Power):
+        return Rule(POWER, 1.0, detach_weights)
+    key = key_of(type(penalty), tuple(penalty.constants.items()))
+    return Rule(key, float(penalty.c), detach_weights)
 
 
 def _leaves_threads_idle(x: Tensor, graph: Graph) -> bool:

@@ -15,10 +15,12 @@ from plap.models.kind import STRONG_DECAY, Grid, ModelKind, PairStates
 from plap.models.parameters import Parameters, choice, integer, number, share, switch
 from plap.models.stacked import (
     Family,
+    PLaplacianSteps,
     Propagation,
     StackedInputs,
     StackedSettings,
     State,
+    TwoMaps,
     activated,
     first_linear,
     linear,
@@ -156,11 +158,14 @@ def _head(
 
 def _propagated(x: Tensor, graph: Graph, settings: StackedSettings, rows: Tensor) -> Tensor:
     # not plap.propagate: its checks cost a tenth of an epoch, and one run's overflow must not end the batch
-    penalty, mu = settings.once("penalty and mu", lambda: _absolute(settings))
+    penalty, mu, K, detach = settings.once("steps", lambda: _steps(settings))
     return propagate_unchecked(
-        x, graph, penalty, mu, settings.common("K"),
-        detach_weights=settings.common("detach_weights"), budget=settings.propagation_budget, rows=rows,
-    )  # fmt: skip
+        x, graph, penalty, mu, K, detach_weights=detach, budget=settings.propagation_budget, rows=rows
+    )
+
+
+def _steps(settings: StackedSettings) -> PLaplacianSteps:
+    return PLaplacianSteps(*_absolute(settings), settings.common("K"), settings.common("detach_weights"))
 
 
 def _absolute(settings: StackedSettings) -> tuple[Penalty, Tensor]:
@@ -228,6 +233,7 @@ PGNN_MODEL = ModelKind(
         width=_width,
         weights=two_layers,
         propagation=lambda c: Propagation(c.hidden, c.K),
+        two_maps=TwoMaps("lin", "conv.lin", _steps),
     ),
     hops=lambda c: c.K,
     module=PGNN,

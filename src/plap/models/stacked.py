@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
+from plap.penalties import Penalty
 
 State = dict[str, Tensor]
 """Parameters by the single-run module's names, [R, ...]; the matrices of linear maps as [R, in, out]."""
@@ -92,6 +93,28 @@ class Propagation(NamedTuple):
     steps: int
 
 
+class PLaplacianSteps(NamedTuple):
+    """Message passing of a batch of runs, see :func:`plap.kernels.registry.propagate_unchecked`."""
+
+    penalty: Penalty
+    mu: Tensor
+    K: int
+    detach_weights: bool
+
+
+class TwoMaps(NamedTuple):
+    """A model that is a linear map, ReLU, dropout, p-Laplacian steps or none, and another linear map.
+
+    It is trained without autograd where compiled loops can, see :mod:`plap.training.by_hand`.
+    """
+
+    first: str
+    """The linear map of the features, by its name."""
+    last: str
+    steps: Callable[[StackedSettings], PLaplacianSteps] | None
+    """What is between ReLU and the last map; None: nothing."""
+
+
 @dataclass(frozen=True)
 class Family:
     """A model as functions of stacked parameters."""
@@ -114,6 +137,8 @@ class Family:
     """Whether it asks its inputs for ``mean_of_neighbours``."""
     propagation: Callable[[Any], Propagation] | None = None
     """(parameters) → what may be computed again where memory is short; None: nothing."""
+    two_maps: TwoMaps | None = None
+    """The model's form, if it is this one."""
     serves: Callable[[Any], bool] | None = None
     """(parameters) → whether runs with these are stacked; None: always."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from plap.split_masks import SplitLike
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
 from plap.training.devices import wide
+from plap.training.epochs import Active, epochs_of, make_targets
 from plap.training.inputs import Inputs, RunSettings
 from plap.training.modules import SingleModule, build_module
 from plap.training.results import History, RunResult
@@ -59,7 +59,7 @@ class Batch:
             {name: value.to(self._device) for name, value in part.items()}
             for part in self._family.stack(modules, inputs.dtype)
         )
-        self._names = list(parameters)
+        self._names = tuple(parameters)
         train, val = ([getattr(split, name) for split in splits] for name in ("train", "val"))
         self._train = make_targets(task, train, y, inputs.dtype, training=True).to(self._device)
         self._val = make_targets(task, val, y, inputs.dtype).to(self._device)
@@ -101,7 +101,7 @@ class Batch:
     def train_epoch(self) -> list[int]:
         """Train every active run for one step, then validate; returns the runs that have ended."""
         start = time.perf_counter()
-        train_loss, val_loss, val_score = read(self._step(), *self._validate())
+        train_loss, val_loss, val_score = read(self._epochs.step(self.epoch), *self._epochs.validate())
         better = self._stopping.note(val_loss, val_score)
         self._record(train_loss, val_loss, val_score)
         self._remember(better)
@@ -122,43 +122,22 @@ class Batch:
     def _begin(self) -> None:
         """Prepare everything that depends on which runs are active."""
         configs = [self._configs[run] for run in self.active]
-        self._settings = self._settings_of(configs)
-        self._shared = all(self._kind.may_share(config.parameters) for config in configs)
-        self._rows = torch.cat([self._train.rows, self._val.rows], 1) if self._shared else self._train.rows
-        self._embed()
+        self._epochs = epochs_of(
+            self._family,
+            Active(
+                self._inputs,
+                self._settings_of(configs),
+                self._adam,
+                self._names,
+                self._buffers,
+                self._train,
+                self._val,
+                shared=all(self._kind.may_share(config.parameters) for config in configs),
+            ),
+        )
 
     def _settings_of(self, configs: Sequence[RunConfig]) -> RunSettings:
         return RunSettings(configs, self._inputs.dtype, self._propagation_budget, self._device)
-
-    def _embed(self) -> None:
-        """Evaluate what the next training step and the validation before it have in common."""
-        self._leaves = [value.detach().requires_grad_() for value in self._adam.parameters]
-        self._state = dict(zip(self._names, self._leaves, strict=True)) | self._buffers
-        self._embedding = self._family.embed(self._state, self._inputs)
-        if self._shared:
-            self._logits = self._head(self._embedding, None, self._rows)
-
-    def _head(self, embedding: Tensor, epoch: int | None, rows: Tensor) -> Tensor:
-        return self._family.head(self._state, self._inputs, self._settings, embedding, epoch, rows)
-
-    def _step(self) -> Tensor:
-        if self._shared:
-            logits = self._logits[:, : self._train.rows.shape[1]]
-        else:
-            logits = self._head(self._embedding, self.epoch, self._rows)
-        losses = self._train.loss(logits)
-        gradients = torch.autograd.grad(losses.sum(), self._leaves, materialize_grads=True)
-        self._adam.step(gradients)
-        self._embed()
-        return losses.detach()
-
-    @torch.no_grad()
-    def _validate(self) -> tuple[Tensor, Tensor]:
-        if self._shared:
-            logits = self._logits[:, self._train.rows.shape[1] :]
-        else:
-            logits = self._head(self._embedding.detach(), None, self._val.rows)
-        return self._val.loss(logits), self._val.score(logits)
 
     def _remember(self, better: np.ndarray) -> None:
         """Keep the parameters of the runs whose best epoch this is."""
@@ -249,63 +228,3 @@ def read(*values: Tensor) -> tuple[np.ndarray, ...]:
     device = values[0].device
     together = torch.stack([value.to(device, wide(device)) for value in values])
     return tuple(together.cpu().double().numpy())
-
-
-@dataclass(frozen=True, eq=False)
-class Targets:
-    """The labelled nodes of R runs, padded to equal length; loss and score at these nodes."""
-
-    task: Task
-    rows: Tensor
-    """Node indices [R, T]."""
-    labels: Tensor
-    """Classes int64 [R, T], 0 and 1 as floats [R, T, L], or numbers as floats [R, T]."""
-    present: Tensor
-    """[R, T], 1 for a node and 0 for padding."""
-    weight: Tensor
-    """Of each node in the loss; the sum over a run's nodes is 1."""
-
-    def loss(self, logits: Tensor) -> Tensor:
-        """Mean loss [R] of logits [R, T, L], each node by its weight."""
-        return (self.task.losses(logits, self.labels) * self.weight).sum(1)
-
-    def score(self, logits: Tensor) -> Tensor:
-        """The task's metric [R], negated where lower is better; float64.
-
-        A metric that is no ratio of sums is computed on the CPU, wherever the logits are.
-        """
-        if logits.device.type == "mps" or not self.task.decomposes:
-            return self.task.merits(logits.cpu(), self.labels.cpu(), self.present.cpu())
-        return self.task.merits(logits, self.labels, self.present)
-
-    def to(self, device: torch.device) -> Targets:
-        """The same on another device."""
-        if device.type == "cpu":
-            return self
-        present = self.present.to(device, wide(device))
-        return Targets(
-            self.task, self.rows.to(device), self.labels.to(device), present, self.weight.to(device)
-        )
-
-    def keep(self, runs: Tensor) -> Targets:
-        """The targets of these runs only."""
-        return Targets(self.task, self.rows[runs], self.labels[runs], self.present[runs], self.weight[runs])
-
-
-def make_targets(
-    task: Task, masks: Sequence[Tensor], y: Tensor, dtype: torch.dtype, *, training: bool = False
-) -> Targets:
-    """The nodes of one mask per run, ascending, and their labels; in ``training`` classes have weights."""
-    nodes = [mask.nonzero().squeeze(1) for mask in masks]
-    longest = max(index.shape[0] for index in nodes)
-    rows = torch.zeros(len(nodes), longest, dtype=torch.int64)
-    present = torch.zeros(len(nodes), longest, dtype=torch.float64)
-    for run, index in enumerate(nodes):
-        rows[run, : index.shape[0]] = index
-        rows[run, index.shape[0] :] = index[0]
-        present[run, : index.shape[0]] = 1
-    labels = y[rows]
-    weights = task.weights(labels) if training else None
-    counted = present if weights is None else present * weights
-    weight = (counted / counted.sum(1, keepdim=True)).to(dtype)
-    return Targets(task, rows, labels.to(dtype) if labels.ndim == 3 else labels, present, weight)

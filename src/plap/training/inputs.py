@@ -21,7 +21,7 @@ from plap.training import portable
 from plap.training.config import RunConfig
 from plap.training.devices import wide
 from plap.training.dropped_features import dropped_dense_product, dropped_sparse_product, order_of_transpose
-from plap.training.native import SparseMatrix, dropout_masks, stacked_product
+from plap.training.native import SparseMatrix, dropout_masks, multiply, stacked_product
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,13 @@ class Inputs:
         if isinstance(self.features, SparseMatrix):
             return stacked_product(self.features, weight)
         return torch.bmm(self.features.expand(weight.shape[0], -1, -1), weight)
+
+    def transposed_times(self, grad: Tensor) -> Tensor:
+        """Xᵀ times ``grad`` of every run: [R, N, C] → [R, F, C]; not differentiable."""
+        if isinstance(self.features, SparseMatrix):
+            assert self.features.transposed is not None
+            return multiply(self.features.transposed, grad)
+        return torch.matmul(self.features.t(), grad)
 
     def times_dropped_features(
         self, weight: Tensor, settings: RunSettings, epoch: int, name: str, *, layer: int

@@ -102,11 +102,11 @@ def train_runs(
         are the same on every device, so results differ by rounding alone.
     memory_budget : int or str, optional
         Memory that a batch may take besides graph and features, in bytes or as ``"4GiB"``. If not even one
-        pGNN fits, its activations are recomputed instead of stored, which changes no result; a budget that
-        is too small even for that is refused. A single run of another model is trained whatever it takes.
-        Without a budget, batches of several runs are limited to 2 GiB on the CPU, and to 80 % of the free
-        memory on another device. A batch that runs out of memory there is trained again in two halves, with
-        a warning; results do not depend on it.
+        pGNN fits, its activations are recomputed instead of stored, which changes results by rounding; a
+        budget that is too small even for that is refused. A single run of another model is trained whatever
+        it takes. Without a budget, batches of several runs are limited to 2 GiB on the CPU, and to 80 % of
+        the free memory on another device. A batch that runs out of memory there is trained again in two
+        halves, with a warning; results do not depend on it.
     progress : function of a Progress, optional
         Called after every epoch.
     finished : function of an index and a RunResult, optional

@@ -1,7 +1,7 @@
-"""The three hot operations of stacked training: sparse products, dropout masks, Adam's update.
+"""The hot operations of stacked training: sparse products, dropout masks, the last layer, Adam's update.
 
 On the CPU each is one call of a compiled loop over all runs, see :mod:`plap.training.native_loops`; on other
-devices the first two are :mod:`plap.training.portable`.
+devices the first two are :mod:`plap.training.portable`, and the last layer is left to autograd.
 """
 
 from __future__ import annotations
@@ -70,14 +70,15 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, matrix: SparseMatrix, dense: Tensor) -> Tensor:
         ctx.matrix = matrix
-        return _multiply(matrix, dense)
+        return multiply(matrix, dense)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor]:
-        return None, _multiply(ctx.matrix.transposed, grad)
+        return None, multiply(ctx.matrix.transposed, grad)
 
 
-def _multiply(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+def multiply(matrix: SparseMatrix, dense: Tensor) -> Tensor:
+    """:func:`stacked_product` without autograd."""
     if not compiled_for(dense.device):
         return portable.product(matrix.indptr, matrix.indices, matrix.values, matrix.columns, dense)
     if dense.dtype != matrix.values.dtype:  # the loop would read beyond the end of the shorter ones
@@ -153,6 +154,56 @@ def adam_step(
         taken.ctypes.data,
     )  # fmt: skip
     return taken
+
+
+def classify(
+    rows: Tensor, labels: Tensor, weights: Tensor, states: Tensor, theta: Tensor, bias: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Weighted cross-entropies [R] and logits [R, T, L] of runs at some of their nodes.
+
+    Parameters
+    ----------
+    rows, labels : Tensor, shape [R, T], int64
+        Nodes, and the class of each.
+    weights : Tensor, shape [R, T]
+        Of each node in the loss.
+    states : Tensor, shape [R, N, at least C]
+    theta, bias : Tensor, shape [R, C, L] and [R, L]
+        The linear map of the states to logits.
+    """
+    logits = theta.new_empty(*rows.shape, theta.shape[2])
+    return _classify(rows, labels, weights, states, theta, bias, logits), logits
+
+
+def classify_and_return(
+    rows: Tensor, labels: Tensor, weights: Tensor, states: Tensor, theta: Tensor, bias: Tensor,
+    slopes: Tensor, factors: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The losses of :func:`classify`, and their gradients in theta and bias.
+
+    Those in the states, times ``factors`` [R], are added to ``slopes``, which is of their shape.
+    """
+    of_theta, of_bias = torch.empty_like(theta), torch.empty_like(bias)
+    logits = theta.new_empty(*rows.shape, theta.shape[2])
+    back = (slopes, of_theta, of_bias, factors)
+    return _classify(rows, labels, weights, states, theta, bias, logits, back), of_theta, of_bias
+
+
+def _classify(
+    rows: Tensor, labels: Tensor, weights: Tensor, states: Tensor, theta: Tensor, bias: Tensor,
+    logits: Tensor, back: tuple[Tensor, ...] = (),
+) -> Tensor:  # fmt: skip
+    loops = _loops()
+    runs, nodes, stride = states.shape
+    _, width, outputs = theta.shape
+    losses = theta.new_empty(runs)
+    given = (rows, labels, weights, states, theta, bias, logits)
+    addresses = [part.data_ptr() for part in (*given, *(back or [weights] * 4))]
+    loops.launch(
+        loops.head_loop(theta.dtype == torch.float64), 8 * rows.numel() * width * outputs, runs, nodes,
+        stride, width, outputs, rows.shape[1], len(back), *addresses, losses.data_ptr(),
+    )  # fmt: skip
+    return losses
 
 
 def _loops() -> Any:

@@ -1,4 +1,4 @@
-"""The three hot loops of stacked training as machine code: sparse products, dropout masks, Adam.
+"""The hot loops of stacked training as machine code: sparse products, dropout masks, the head, Adam.
 
 PyTorch's own threads take tasks from a counter. A loop is given one array of int64: slot 0 is the counter,
 the rest are sizes and addresses.
@@ -24,6 +24,7 @@ __all__ = [
     "BLOCK",
     "GOLDEN",
     "adam_loop",
+    "head_loop",
     "launch",
     "mask_key",
     "mask_loop",
@@ -236,3 +237,84 @@ def _sum(values: Any) -> Any:
     for k in range(values.size):
         total += values[k]
     return total
+
+
+@compiled
+def _classify(
+    rows: Any, labels: Any, weights: Any, states: Any, C: Any, theta: Any, bias: Any, logits: Any,
+    slopes: Any, of_theta: Any, of_bias: Any, factor: Any, training: Any,
+) -> Any:  # fmt: skip
+    """Logits and the sum of weighted cross-entropies of one run; in training also what depends on them.
+
+    ``slopes`` has ``factor`` times the gradient of the states added to it, a row per node as in ``states``.
+    """
+    L = bias.size
+    width = theta.size // L
+    zero = bias.dtype.type(0)
+    loss = 0.0
+    if training:
+        of_theta[:] = zero
+        of_bias[:] = zero
+    for t in range(rows.size):
+        at, place = rows[t] * C, t * L
+        for k in range(L):
+            logits[place + k] = bias[k]
+        for c in range(width):
+            z = states[at + c]
+            for k in range(L):
+                logits[place + k] += z * theta[c * L + k]
+        top = logits[place]
+        for k in range(1, L):
+            top = max(top, logits[place + k])
+        total = zero
+        for k in range(L):
+            total += np.exp(logits[place + k] - top)
+        label, weight = labels[t], weights[t]
+        loss += weight * (np.log(total) + top - logits[place + label])
+        if training:
+            for k in range(L):
+                slope = weight * (np.exp(logits[place + k] - top) / total - (1 if k == label else 0))
+                logits[place + k] = slope  # nobody looks at logits of training nodes
+                of_bias[k] += slope
+            for c in range(width):
+                z, back = states[at + c], zero
+                for k in range(L):
+                    slope = logits[place + k]
+                    of_theta[c * L + k] += z * slope
+                    back += theta[c * L + k] * slope
+                slopes[at + c] += factor * back
+    return loss
+
+
+@cache
+def head_loop(double: bool) -> Loop:
+    """Linear map, softmax and cross-entropy at some rows of every run, and the way back through them."""
+    real = np.float64 if double else np.float32
+    size = 8 if double else 4
+    stamp = _stamp()
+
+    def classify(address: Any) -> None:
+        stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
+        call = _arguments(address, 20)
+        runs, nodes, C, width, L, T, training = call[1], call[2], call[3], call[4], call[5], call[6], call[7]
+        factors, losses = array_at(call[18], runs, real), array_at(call[19], runs, real)
+        run = _next_task(call)
+        while run < runs:
+            losses[run] = _classify(
+                array_at(call[8] + run * T * 8, T, np.int64),
+                array_at(call[9] + run * T * 8, T, np.int64),
+                array_at(call[10] + run * T * size, T, real),
+                array_at(call[11] + run * nodes * C * size, nodes * C, real),
+                C,
+                array_at(call[12] + run * width * L * size, width * L, real),
+                array_at(call[13] + run * L * size, L, real),
+                array_at(call[14] + run * T * L * size, T * L, real),
+                array_at(call[15] + run * nodes * C * size, nodes * C, real),
+                array_at(call[16] + run * width * L * size, width * L, real),
+                array_at(call[17] + run * L * size, L, real),
+                factors[run],
+                training != 0,
+            )
+            run = _next_task(call)
+
+    return task_loop(classify)

@@ -25,6 +25,10 @@ class Fused(RowBackend):
     dialect = NUMBERS
     operators = define("fused", _kernels, padded)
 
+    def load(self) -> Kernels:
+        """Its kernels."""
+        return _kernels()
+
     def bytes_needed(self, shape: Shape, every: int) -> int:
         """States are arrays of the size of x, its channels padded; and there are some numbers per node.
 

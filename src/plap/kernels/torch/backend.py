@@ -11,7 +11,7 @@ from plap.graph import Graph
 from plap.kernels.backend import Capabilities, Variant
 from plap.kernels.budget import Shape, Way, choose
 from plap.kernels.torch import autograd_ops
-from plap.kernels.torch.chunked import aggregation as chunked
+from plap.kernels.torch.chunked import forward as chunked
 from plap.kernels.torch.chunked import op
 from plap.kernels.torch.chunked.ways import ways
 from plap.penalties import Penalty

@@ -38,6 +38,10 @@ class Triton(RowBackend):
     dialect = BLOCKS
     operators = define("triton", _kernels, padded)
 
+    def load(self) -> Kernels:
+        """Its kernels."""
+        return _kernels()
+
     def bytes_needed(self, shape: Shape, every: int) -> int:
         """States are arrays of the size of x, and there are some numbers per node; hubs have partial sums."""
         if every == KEEP_NONE:

@@ -1,0 +1,154 @@
+"""Going backward by hand gives what autograd gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import tiny_training as tiny
+from plap.data import GraphData
+from plap.data.tasks import Task, training_task
+from plap.models import find_model
+from plap.models.stacked import Family
+from plap.training import RunConfig, train_runs
+from plap.training.adam import StackedAdam
+from plap.training.epochs import Active, ByHand, Epochs, Tape, epochs_of, make_targets
+from plap.training.inputs import RunSettings, make_inputs
+from plap.training.modules import build_module
+
+DTYPE = torch.float64
+
+
+class Gradients(StackedAdam):
+    """Keeps the gradients of the last step."""
+
+    def step(self, gradients: Any) -> None:
+        self.last = [gradient.clone() for gradient in gradients]
+        super().step(gradients)
+
+
+def both(
+    configs: list[RunConfig], data: GraphData, x: Any = None, task: Task | None = None
+) -> list[tuple[Epochs, Gradients]]:
+    """The same runs by hand and by autograd."""
+    splits = [tiny.masks(data.y, seed=seed) for seed in range(len(configs))]
+    x = data.x if x is None else x
+    task = training_task(data.y, splits, data.graph.num_nodes, data.num_classes, task)
+    inputs = make_inputs(data.graph, x, DTYPE, adjacency=False)
+    kind = find_model(configs[0].model)
+    family = kind.stacked
+    assert isinstance(family, Family)
+    assert family.two_maps is not None
+    found: list[tuple[Epochs, Gradients]] = []
+    for by_hand in (True, False):
+        modules = [build_module(config, inputs.num_features, task.num_outputs) for config in configs]
+        parameters, buffers = family.stack(modules, DTYPE)
+        rates, decays = (
+            torch.tensor([getattr(c, name) for c in configs], dtype=DTYPE) for name in ("lr", "weight_decay")
+        )
+        adam = Gradients(list(parameters.values()), rates, decays)
+        runs = Active(
+            inputs,
+            RunSettings(configs, DTYPE),
+            adam,
+            tuple(parameters),
+            buffers,
+            make_targets(task, [split.train for split in splits], data.y, DTYPE, training=True),
+            make_targets(task, [split.val for split in splits], data.y, DTYPE),
+            shared=all(kind.may_share(config.parameters) for config in configs),
+        )
+        epochs = ByHand.of(family.two_maps, runs) if by_hand else Tape(family, runs)
+        assert epochs is not None
+        found.append((epochs, adam))
+    return found
+
+
+def check(configs: list[RunConfig], **given: Any) -> None:
+    """Losses, scores and gradients of three epochs agree to the last digits."""
+    data = given.pop("data", None) or tiny.data()
+    (hand, mine), (tape, other) = both(configs, data, **given)
+    for epoch in range(3):
+        torch.testing.assert_close(hand.step(epoch), tape.step(epoch), rtol=1e-10, atol=1e-12)
+        for a, b in zip(mine.last, other.last, strict=True):
+            assert b.abs().sum() > 0
+            torch.testing.assert_close(a, b, rtol=1e-8, atol=1e-11)
+        for a, b in zip(hand.validate(), tape.validate(), strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("hidden", [3, 16, 40])
+@pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 2.5])
+def test_powers(p: float, hidden: int, dropout: float) -> None:
+    values: dict[str, Any] = {"p": p, "hidden": hidden, "dropout": dropout, "K": 3}
+    check([RunConfig(mu=mu, seed=seed, **values) for seed, mu in enumerate((0.1, 1.0))])
+
+
+@pytest.mark.parametrize("detach", [False, True])
+@pytest.mark.parametrize("penalty", ["mcp", "huber", "welsch"])
+def test_penalties(penalty: str, detach: bool) -> None:
+    values: dict[str, Any] = {"penalty": penalty, "detach_weights": detach, "dropout": 0.3, "unit": 0.5}
+    check([RunConfig(gamma=gamma, seed=seed, **values) for seed, gamma in enumerate((0.5, 2.0))])
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_nothing_between_the_maps(dropout: float) -> None:
+    check([RunConfig("mlp", dropout=dropout, seed=seed, lr=0.05) for seed in range(3)])
+
+
+def test_runs_that_drop_different_shares_and_sparse_features() -> None:
+    data = tiny.data()
+    x = data.x.clone()
+    x[x.abs() < 0.5] = 0
+    check([RunConfig(dropout=rate, p=1.5, K=1) for rate in (0.2, 0.0, 0.8)], x=x.to_sparse_csr())
+
+
+def test_few_labels_on_a_graph_with_far_away_nodes() -> None:
+    """Rows that no labelled node depends on are left out."""
+    data = tiny.data(nodes=400, features=5)
+    data.y[40:] = -1
+    check([RunConfig(p=1.5, K=2, dropout=0.5), RunConfig(p=1.0, K=2, dropout=0.5)], data=data)
+
+
+def test_classes_with_weights() -> None:
+    data = tiny.data()
+    task = Task.of(data.y).learned(data.y, {"0": 3.0})
+    check([RunConfig(p=2.0)], data=data, task=task)
+
+
+def test_other_tasks_are_left_to_autograd() -> None:
+    data = tiny.data()
+    labels = tiny.multilabel(data)
+    split = tiny.masks(data.y)
+    result = train_runs(data.graph, data.x, labels, [RunConfig(max_epochs=5)], split, dtype=DTYPE)[0]
+    assert result.history.train_loss.isfinite().all()
+    assert result.history.train_loss[-1] < result.history.train_loss[0]
+
+
+def test_a_run_that_overflows_is_seen_to_do_so_and_ends_alone() -> None:
+    data = tiny.data()
+    (hand, adam), _ = both([RunConfig(seed=0), RunConfig(seed=0)], data)
+    adam.parameters[0][1] = 1e200
+    adam.parameters[2][1] = 1e200
+    hand.step(0)  # what was evaluated before the change
+    losses = hand.step(1)
+    assert losses[0].isfinite()
+    assert not losses[1].isfinite()
+    assert adam.state()[0].steps.tolist()[0] == 2
+
+
+def test_another_device_or_a_tight_budget_is_left_to_autograd() -> None:
+    data = tiny.data()
+    (hand, _), _ = both([RunConfig()], data)
+    assert isinstance(hand, ByHand)
+    runs = hand._runs
+    tight = Active(
+        runs.inputs, RunSettings([RunConfig()], DTYPE, 10**6), runs.adam, runs.names, runs.buffers,
+        runs.train, runs.val, shared=False,
+    )  # fmt: skip
+    family = find_model("pgnn").stacked
+    assert isinstance(family, Family)
+    assert isinstance(epochs_of(family, tight), Tape)
+    assert isinstance(epochs_of(family, runs), ByHand)
