@@ -10,16 +10,17 @@ from contextlib import contextmanager
 import torch
 
 
-def interleaved(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median seconds of each candidate; one untimed call first, then ``rounds`` in turn."""
+def interleaved(candidates: dict[str, Callable[[], object]], rounds: int, calls: int = 1) -> dict[str, float]:
+    """Median seconds per call of each candidate: one untimed call, then ``rounds`` turns of ``calls``."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
     for call in candidates.values():
         call()
     for _ in range(rounds):
         for name, call in candidates.items():
             begin = time.perf_counter()
-            call()
-            times[name].append(time.perf_counter() - begin)
+            for _ in range(calls):
+                call()
+            times[name].append((time.perf_counter() - begin) / calls)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
