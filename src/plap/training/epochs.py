@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from plap.data.tasks import Task
+from plap.kernels.fused.layout import padded
 from plap.kernels.fused.threads import compiled_for
 from plap.kernels.registry import repeated_steps
 from plap.models.stacked import Family, State, TwoMaps
@@ -197,7 +198,7 @@ class ByHand:
         width = runs.adam.parameters[runs.names.index(f"{form.first}.bias")].shape[1]
         like = torch.empty(1, dtype=inputs.dtype).expand(len(settings.configs), inputs.graph.num_nodes, width)
         if form.steps is None:
-            start = torch.zeros(like.shape, dtype=like.dtype)
+            start = torch.zeros(*like.shape[:2], padded(width), dtype=like.dtype)
             return cls(form, runs, NoSteps(start), NoSteps(start if runs.shared else start.clone()))
         steps = repeated_steps(like, inputs.graph, *form.steps(settings), runs.rows)
         if steps is None:

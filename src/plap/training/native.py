@@ -167,7 +167,8 @@ def classify(
         Nodes, and the class of each.
     weights : Tensor, shape [R, T]
         Of each node in the loss.
-    states : Tensor, shape [R, N, at least C]
+    states : Tensor, shape [R, N, padded C]
+        In whole blocks of channels.
     theta, bias : Tensor, shape [R, C, L] and [R, L]
         The linear map of the states to logits.
     """
@@ -183,10 +184,12 @@ def classify_and_return(
 
     Those in the states, times ``factors`` [R], are added to ``slopes``, which is of their shape.
     """
-    of_theta, of_bias = torch.empty_like(theta), torch.empty_like(bias)
-    logits = theta.new_empty(*rows.shape, theta.shape[2])
+    runs, channels, outputs = theta.shape
+    of_theta, of_bias = theta.new_empty(runs, outputs, states.shape[2]), torch.empty_like(bias)
+    logits = theta.new_empty(*rows.shape, outputs)
     back = (slopes, of_theta, of_bias, factors)
-    return _classify(rows, labels, weights, states, theta, bias, logits, back), of_theta, of_bias
+    losses = _classify(rows, labels, weights, states, theta, bias, logits, back)
+    return losses, of_theta[:, :, :channels].mT.contiguous(), of_bias
 
 
 def _classify(
@@ -194,14 +197,14 @@ def _classify(
     logits: Tensor, back: tuple[Tensor, ...] = (),
 ) -> Tensor:  # fmt: skip
     loops = _loops()
-    runs, nodes, stride = states.shape
-    _, width, outputs = theta.shape
+    runs, nodes, channels = states.shape
+    turned = pad(theta.mT, (0, channels - theta.shape[1])).contiguous()
     losses = theta.new_empty(runs)
-    given = (rows, labels, weights, states, theta, bias, logits)
-    addresses = [part.data_ptr() for part in (*given, *(back or [weights] * 4))]
+    given = (rows, labels, weights, states, turned, bias, logits, *(back or [weights] * 4), losses)
+    work = 4 * rows.numel() * turned.shape[1] * channels // loops.BLOCK
     loops.launch(
-        loops.head_loop(theta.dtype == torch.float64), 8 * rows.numel() * width * outputs, runs, nodes,
-        stride, width, outputs, rows.shape[1], len(back), *addresses, losses.data_ptr(),
+        loops.head_loop(theta.dtype == torch.float64), work, runs, nodes, channels, bias.shape[1],
+        rows.shape[1], len(back), *(part.data_ptr() for part in given),
     )  # fmt: skip
     return losses
 

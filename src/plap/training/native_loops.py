@@ -16,7 +16,7 @@ from numba.extending import register_jitable
 
 from plap.kernels.fused import threads
 from plap.kernels.fused.jit import array_at, compiled, next_ticket, source_stamp, task_loop
-from plap.kernels.fused.lanes import add_scaled, load, splat, store
+from plap.kernels.fused.lanes import add_scaled, dot, load, splat, store
 from plap.kernels.fused.layout import BLOCK
 from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
 
@@ -242,78 +242,88 @@ def _sum(values: Any) -> Any:
 @compiled
 def _classify(
     rows: Any, labels: Any, weights: Any, states: Any, C: Any, theta: Any, bias: Any, logits: Any,
-    slopes: Any, of_theta: Any, of_bias: Any, factor: Any, training: Any,
+    slopes: Any, of_theta: Any, of_bias: Any, factor: Any, training: Any, width: Any,
 ) -> Any:  # fmt: skip
     """Logits and the sum of weighted cross-entropies of one run; in training also what depends on them.
 
     ``slopes`` has ``factor`` times the gradient of the states added to it, a row per node as in ``states``.
     """
-    L = bias.size
-    width = theta.size // L
+    L, blocks = bias.size, C // BLOCK
     zero = bias.dtype.type(0)
     loss = 0.0
     if training:
         of_theta[:] = zero
         of_bias[:] = zero
     for t in range(rows.size):
-        at, place = rows[t] * C, t * L
+        at, place, label, weight = rows[t] * C, t * L, labels[t], weights[t]
         for k in range(L):
-            logits[place + k] = bias[k]
-        for c in range(width):
-            z = states[at + c]
-            for k in range(L):
-                logits[place + k] += z * theta[c * L + k]
+            value = bias[k]
+            for b in range(blocks):
+                z = load(states, np.uint64(at + b * BLOCK), width)
+                value += dot(z, load(theta, np.uint64(k * C + b * BLOCK), width))
+            logits[place + k] = value
         top = logits[place]
         for k in range(1, L):
             top = max(top, logits[place + k])
+        chosen = logits[place + label]
+        if not training:
+            total = zero
+            for k in range(L):
+                total += np.exp(logits[place + k] - top)
+            loss += weight * (np.log(total) + top - chosen)
+            continue
         total = zero
         for k in range(L):
-            total += np.exp(logits[place + k] - top)
-        label, weight = labels[t], weights[t]
-        loss += weight * (np.log(total) + top - logits[place + label])
-        if training:
+            logits[place + k] = np.exp(logits[place + k] - top)  # nobody looks at logits of training nodes
+            total += logits[place + k]
+        loss += weight * (np.log(total) + top - chosen)
+        for k in range(L):
+            slope = weight * (logits[place + k] / total - (1 if k == label else 0))
+            logits[place + k] = slope
+            of_bias[k] += slope
+        for b in range(blocks):
+            here = np.uint64(at + b * BLOCK)
+            z, back = load(states, here, width), load(slopes, here, width)
             for k in range(L):
-                slope = weight * (np.exp(logits[place + k] - top) / total - (1 if k == label else 0))
-                logits[place + k] = slope  # nobody looks at logits of training nodes
-                of_bias[k] += slope
-            for c in range(width):
-                z, back = states[at + c], zero
-                for k in range(L):
-                    slope = logits[place + k]
-                    of_theta[c * L + k] += z * slope
-                    back += theta[c * L + k] * slope
-                slopes[at + c] += factor * back
+                there, slope = np.uint64(k * C + b * BLOCK), logits[place + k]
+                store(of_theta, there, add_scaled(load(of_theta, there, width), slope, z))
+                back = add_scaled(back, factor * slope, load(theta, there, width))
+            store(slopes, here, back)
     return loss
 
 
 @cache
 def head_loop(double: bool) -> Loop:
-    """Linear map, softmax and cross-entropy at some rows of every run, and the way back through them."""
+    """Linear map, softmax and cross-entropy at some rows of every run, and the way back through them.
+
+    Rows of states and of the transposed linear map have the same number of channels, in whole blocks.
+    """
     real = np.float64 if double else np.float32
     size = 8 if double else 4
     stamp = _stamp()
 
     def classify(address: Any) -> None:
         stamp  # noqa: B018  (part of the key of Numba's cache, which looks at this file alone)
-        call = _arguments(address, 20)
-        runs, nodes, C, width, L, T, training = call[1], call[2], call[3], call[4], call[5], call[6], call[7]
-        factors, losses = array_at(call[18], runs, real), array_at(call[19], runs, real)
+        call = _arguments(address, 19)
+        runs, nodes, C, L, T, training = call[1], call[2], call[3], call[4], call[5], call[6]
+        factors, losses = array_at(call[17], runs, real), array_at(call[18], runs, real)
         run = _next_task(call)
         while run < runs:
             losses[run] = _classify(
+                array_at(call[7] + run * T * 8, T, np.int64),
                 array_at(call[8] + run * T * 8, T, np.int64),
-                array_at(call[9] + run * T * 8, T, np.int64),
-                array_at(call[10] + run * T * size, T, real),
-                array_at(call[11] + run * nodes * C * size, nodes * C, real),
+                array_at(call[9] + run * T * size, T, real),
+                array_at(call[10] + run * nodes * C * size, nodes * C, real),
                 C,
-                array_at(call[12] + run * width * L * size, width * L, real),
-                array_at(call[13] + run * L * size, L, real),
-                array_at(call[14] + run * T * L * size, T * L, real),
-                array_at(call[15] + run * nodes * C * size, nodes * C, real),
-                array_at(call[16] + run * width * L * size, width * L, real),
-                array_at(call[17] + run * L * size, L, real),
+                array_at(call[11] + run * C * L * size, C * L, real),
+                array_at(call[12] + run * L * size, L, real),
+                array_at(call[13] + run * T * L * size, T * L, real),
+                array_at(call[14] + run * nodes * C * size, nodes * C, real),
+                array_at(call[15] + run * C * L * size, C * L, real),
+                array_at(call[16] + run * L * size, L, real),
                 factors[run],
                 training != 0,
+                (0,),
             )
             run = _next_task(call)
 
