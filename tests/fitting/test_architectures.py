@@ -70,7 +70,7 @@ def test_labels_that_a_search_must_not_see_do_not_choose_its_models() -> None:
 
 
 def test_what_a_fit_cannot_choose() -> None:
-    with pytest.raises(plap.InputError, match=r"models may be .*deep pGNN.*, not gcn"):
+    with pytest.raises(plap.InputError, match=r"models may be .*deep-pgnn.*, not gcn"):
         plap.fit(DATA, models=("pgnn", "gcn"))
     with pytest.raises(plap.InputError, match="model must be one of"):
         plap.fit(DATA, models=("pgnn", "deep"))

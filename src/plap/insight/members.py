@@ -292,7 +292,7 @@ def _first_plane(rows: NDArray[np.float64], seed: int) -> NDArray[np.float32]:
     """Two small principal components with a tiny jitter; scikit-learn's own are NaN for equal rows."""
     components = min(2, rows.shape[1])
     plane = np.random.default_rng(seed).normal(0, 1e-6, (rows.shape[0], 2))
-    if rows.std(axis=0).max() > 0:
+    if rows.std(axis=0).max() > 1e-9 * np.abs(rows).max():  # less is rounding: rows that should be equal
         found = PCA(components, svd_solver="full").fit_transform(rows)
         plane[:, :components] += 1e-4 * found / found[:, 0].std()
     return plane.astype(np.float32)
