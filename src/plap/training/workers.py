@@ -39,8 +39,8 @@ from plap.training.stopping import Deadline, Interrupts, TimeLimit
 
 _MOST_ENTRIES = 500_000
 """Entries of a graph up to which one core per batch is better than all cores for one."""
-_WORTH_FORKING = 1e9
-"""Cost of all epochs of all runs below which processes cost more than they bring: a second or two."""
+_WORTH_FORKING = 3e8
+"""Cost of all epochs of all runs below which processes cost more than they bring: some tenths of a second."""
 _SECONDS = 0.2
 """Between two looks at Ctrl-C, the clock and the progress."""
 
