@@ -123,8 +123,8 @@ def test_a_few_runs_of_a_deep_network_are_work_enough_for_two_processes(
 ) -> None:
     monkeypatch.setattr(workers, "_WORTH_FORKING", WORTH_FORKING)
     deep: dict[str, Any] = {"hidden": 64, "layers": 9, "mlp_layers": 1, "output": "linear"}
-    small = [RunConfig(max_epochs=300, seed=seed) for seed in range(3)]
-    large = [RunConfig("deep-pgnn", max_epochs=300, seed=seed, **deep) for seed in range(3)]
+    small = [RunConfig(max_epochs=100, seed=seed) for seed in range(3)]
+    large = [RunConfig("deep-pgnn", max_epochs=100, seed=seed, **deep) for seed in range(3)]
     assert not workers.pays(DATA.graph, small, {})
     assert workers.pays(DATA.graph, large, {})
     assert not workers.pays(DATA.graph, large, {"device": "cuda"})
