@@ -26,7 +26,7 @@ _NO_FUNCTIONAL_GRADIENT = (
 _UNKNOWN_BATCH = "memory_budget cannot be kept under torch.func, which hides how many runs there are"
 
 
-_FOR_ONE_THREAD = 100_000
+_FOR_ONE_THREAD = 60_000
 """Entries up to which one thread on the rows that matter is as fast as two on all rows."""
 
 
