@@ -152,3 +152,13 @@ def test_another_device_or_a_tight_budget_is_left_to_autograd() -> None:
     assert isinstance(family, Family)
     assert isinstance(epochs_of(family, tight), Tape)
     assert isinstance(epochs_of(family, runs), ByHand)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int16, torch.uint8])
+def test_labels_of_any_integer_type(dtype: torch.dtype) -> None:
+    data = tiny.data()
+    split, configs = tiny.masks(data.y), [RunConfig(max_epochs=3), RunConfig("mlp", max_epochs=3)]
+    usual = train_runs(data.graph, data.x, data.y, configs, split)
+    narrow = train_runs(data.graph, data.x, data.y.to(dtype), configs, split)
+    for one, other in zip(usual, narrow, strict=True):
+        assert torch.equal(one.logits, other.logits)

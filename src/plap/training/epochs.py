@@ -84,7 +84,11 @@ def make_targets(
     weights = task.weights(labels) if training else None
     counted = present if weights is None else present * weights
     weight = (counted / counted.sum(1, keepdim=True)).to(dtype)
-    return Targets(task, rows, labels.to(dtype) if labels.ndim == 3 else labels, present, weight)
+    if labels.ndim == 3:
+        labels = labels.to(dtype)
+    elif not labels.is_floating_point():
+        labels = labels.long()
+    return Targets(task, rows, labels, present, weight)
 
 
 class Epochs(Protocol):
@@ -192,7 +196,9 @@ class ByHand:
     def of(cls, form: TwoMaps, runs: Active) -> ByHand | None:
         """None on another device, where memory is short, and for other tasks and parameters."""
         settings, inputs = runs.settings, runs.inputs
-        usual = compiled_for(inputs.graph.device) and runs.train.task.one_class_per_node
+        task = runs.train.task
+        usual = compiled_for(inputs.graph.device) and task.one_class_per_node
+        usual = usual and all(_are_classes(t.labels, task.num_outputs) for t in (runs.train, runs.val))
         if not usual or settings.propagation_budget is not None or {*runs.names} != {*_names(form)}:
             return None
         width = runs.adam.parameters[runs.names.index(f"{form.first}.bias")].shape[1]
@@ -278,6 +284,11 @@ class NoSteps:
     def backward(self, grad: Tensor) -> Tensor:
         """See :class:`Steps`."""
         return grad
+
+
+def _are_classes(labels: Tensor, count: int) -> bool:
+    """Whether compiled loops may take labels for places among ``count`` logits."""
+    return labels.numel() > 0 and int(labels.min()) >= 0 and int(labels.max()) < count
 
 
 def _names(form: TwoMaps) -> list[str]:
