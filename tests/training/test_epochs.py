@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 import tiny_training as tiny
 from plap.data import GraphData
@@ -30,12 +31,17 @@ class Gradients(StackedAdam):
 
 
 def both(
-    configs: list[RunConfig], data: GraphData, x: Any = None, task: Task | None = None
+    configs: list[RunConfig],
+    data: GraphData,
+    x: Any = None,
+    task: Task | None = None,
+    labels: Tensor | None = None,
 ) -> list[tuple[Epochs, Gradients]]:
     """The same runs by hand and by autograd."""
     splits = [tiny.masks(data.y, seed=seed) for seed in range(len(configs))]
     x = data.x if x is None else x
-    task = training_task(data.y, splits, data.graph.num_nodes, data.num_classes, task)
+    y = data.y if labels is None else labels
+    task = training_task(y, splits, data.graph.num_nodes, None if labels is not None else 2, task)
     inputs = make_inputs(data.graph, x, DTYPE, adjacency=False)
     kind = find_model(configs[0].model)
     family = kind.stacked
@@ -55,8 +61,8 @@ def both(
             adam,
             tuple(parameters),
             buffers,
-            make_targets(task, [split.train for split in splits], data.y, DTYPE, training=True),
-            make_targets(task, [split.val for split in splits], data.y, DTYPE),
+            make_targets(task, [split.train for split in splits], y, DTYPE, training=True),
+            make_targets(task, [split.val for split in splits], y, DTYPE),
             shared=all(kind.may_share(config.parameters) for config in configs),
         )
         epochs = ByHand.of(family.two_maps, runs) if by_hand else Tape(family, runs)
@@ -118,13 +124,14 @@ def test_classes_with_weights() -> None:
     check([RunConfig(p=2.0)], data=data, task=task)
 
 
-def test_other_tasks_are_left_to_autograd() -> None:
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+@pytest.mark.parametrize("labels", ["several per node", "numbers"])
+@pytest.mark.parametrize("model", ["pgnn", "mlp"])
+def test_other_tasks(model: str, labels: str, dropout: float) -> None:
     data = tiny.data()
-    labels = tiny.multilabel(data)
-    split = tiny.masks(data.y)
-    result = train_runs(data.graph, data.x, labels, [RunConfig(max_epochs=5)], split, dtype=DTYPE)[0]
-    assert result.history.train_loss.isfinite().all()
-    assert result.history.train_loss[-1] < result.history.train_loss[0]
+    y = tiny.multilabel(data) if labels == "several per node" else data.x[:, 0].double() ** 2
+    configs = [RunConfig(model, dropout=dropout, seed=seed) for seed in range(2)]
+    check(configs, data=data, labels=y)
 
 
 def test_a_run_that_overflows_is_seen_to_do_so_and_ends_alone() -> None:

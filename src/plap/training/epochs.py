@@ -194,12 +194,14 @@ class ByHand:
 
     @classmethod
     def of(cls, form: TwoMaps, runs: Active) -> ByHand | None:
-        """None on another device, where memory is short, and for other tasks and parameters."""
+        """None on another device, where memory is short, and for other parameters."""
         settings, inputs = runs.settings, runs.inputs
-        task = runs.train.task
-        usual = compiled_for(inputs.graph.device) and task.one_class_per_node
-        usual = usual and all(_are_classes(t.labels, task.num_outputs) for t in (runs.train, runs.val))
-        if not usual or settings.propagation_budget is not None or {*runs.names} != {*_names(form)}:
+        on_cpu, task = compiled_for(inputs.graph.device), runs.train.task
+        if task.one_class_per_node and not all(
+            _are_classes(targets.labels, task.num_outputs) for targets in (runs.train, runs.val)
+        ):
+            return None
+        if not on_cpu or settings.propagation_budget is not None or {*runs.names} != {*_names(form)}:
             return None
         width = runs.adam.parameters[runs.names.index(f"{form.first}.bias")].shape[1]
         like = torch.empty(1, dtype=inputs.dtype).expand(len(settings.configs), inputs.graph.num_nodes, width)
@@ -220,13 +222,8 @@ class ByHand:
             mask = runs.settings.masks(epoch, 0, rates, (self._hidden.shape[1], self._hidden.shape[2]))
             torch.mul(self._hidden, mask, out=self._dropped)
             self._result = self._steps.forward()
-        _, _, theta2, bias2 = self._values()
-        train, width = runs.train, self._hidden.shape[2]
-        losses, of_theta2, of_bias2 = native.classify_and_return(
-            train.rows, train.labels, train.weight, self._result, theta2, bias2, self._slopes.zero_(),
-            self._factors,
-        )  # fmt: skip
-        back = self._steps.backward(self._slopes)[..., :width]
+        losses, of_theta2, of_bias2 = self._lose()
+        back = self._steps.backward(self._slopes)[..., : self._hidden.shape[2]]
         # the factors of dropout have gone through the steps, which are linear on their way back
         back = torch.ops.aten.threshold_backward(back, self._dropped, 0)
         gradients = (runs.inputs.transposed_times(back), back.sum(1), of_theta2, of_bias2)
@@ -238,9 +235,39 @@ class ByHand:
     def validate(self) -> tuple[Tensor, Tensor]:
         """See :class:`Epochs`."""
         val = self._runs.val
+        if not val.task.one_class_per_node:
+            logits = self._logits(self._seen(val))
+            return val.loss(logits), val.score(logits)
         _, _, theta2, bias2 = self._values()
         losses, logits = native.classify(val.rows, val.labels, val.weight, self._result, theta2, bias2)
         return losses, val.score(logits)
+
+    def _lose(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The training losses and their gradients in Θ₂ and b₂; those in the states go to ``_slopes``."""
+        train = self._runs.train
+        _, _, theta2, bias2 = self._values()
+        self._slopes.zero_()
+        if train.task.one_class_per_node:
+            return native.classify_and_return(
+                train.rows, train.labels, train.weight, self._result, theta2, bias2, self._slopes,
+                self._factors,
+            )  # fmt: skip
+        seen = self._seen(train)
+        logits = self._logits(seen).requires_grad_()
+        with torch.enable_grad():
+            losses = train.loss(logits)
+            (slope,) = torch.autograd.grad(losses.sum(), [logits])
+        back = (slope @ theta2.mT) * self._factors[:, None, None]
+        self._slopes.scatter_add_(1, _places(train.rows, back.shape[2]), back)
+        return losses.detach(), seen.mT @ slope, slope.sum(1)
+
+    def _seen(self, targets: Targets) -> Tensor:
+        """The states of the labelled nodes, [R, T, C]."""
+        return self._result.gather(1, _places(targets.rows, self._hidden.shape[2]))
+
+    def _logits(self, seen: Tensor) -> Tensor:
+        _, _, theta2, bias2 = self._values()
+        return torch.baddbmm(bias2.unsqueeze(1), seen, theta2)
 
     def _embed(self) -> None:
         """Evaluate the parameters up to the last map."""
@@ -284,6 +311,11 @@ class NoSteps:
     def backward(self, grad: Tensor) -> Tensor:
         """See :class:`Steps`."""
         return grad
+
+
+def _places(rows: Tensor, width: int) -> Tensor:
+    """The rows [R, T] as an index of all of their channels, [R, T, C]."""
+    return rows.unsqueeze(2).expand(-1, -1, width)
 
 
 def _are_classes(labels: Tensor, count: int) -> bool:
