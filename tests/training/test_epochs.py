@@ -9,14 +9,19 @@ import torch
 from torch import Tensor
 
 import tiny_training as tiny
+from allocations import Allocations
 from plap.data import GraphData
 from plap.data.tasks import Task, training_task
+from plap.kernels.fused.backend import FUSED
+from plap.kernels.row_backend import RepeatedSteps
+from plap.kernels.row_passes import POWERS
 from plap.models import find_model
 from plap.models.stacked import Family
 from plap.training import RunConfig, train_runs
 from plap.training.adam import StackedAdam
 from plap.training.epochs import Active, ByHand, Epochs, Tape, epochs_of, make_targets
 from plap.training.inputs import RunSettings, make_inputs
+from plap.training.loop import run_bytes
 from plap.training.modules import build_module
 
 DTYPE = torch.float64
@@ -169,3 +174,34 @@ def test_labels_of_any_integer_type(dtype: torch.dtype) -> None:
     narrow = train_runs(data.graph, data.x, data.y.to(dtype), configs, split)
     for one, other in zip(usual, narrow, strict=True):
         assert torch.equal(one.logits, other.logits)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_memory_is_what_was_estimated_when_runs_end_too(dropout: float) -> None:
+    """Buffers are gone before finished runs are evaluated on all nodes, and before the next batch is made."""
+    data = tiny.data(nodes=3000, features=4)
+    configs = [
+        RunConfig(K=6, hidden=64, dropout=dropout, seed=seed, max_epochs=2 + seed) for seed in range(4)
+    ]
+    each = run_bytes(configs[0], 3000, 4, 2, 4)
+    for budget in (each, 4 * each):
+        with Allocations() as seen:
+            train_runs(data.graph, data.x, data.y, configs, tiny.masks(data.y), memory_budget=budget)
+        assert 0.5 * budget < seen.peak < 1.25 * budget
+
+
+def test_steps_on_all_rows_are_evaluated_on_all_rows() -> None:
+    """Where one thread on the rows that matter would be slower than all threads on all of them."""
+    data = tiny.data(nodes=400)
+    like = torch.empty(1, dtype=DTYPE).expand(1, 400, 4)
+    rows = torch.tensor([[0]])
+    for rows_of_training in (rows, None):
+        steps = RepeatedSteps(
+            FUSED.load(), like, (data.graph.indptr, data.graph.indices, data.graph.weight, data.graph.degree),
+            torch.tensor([2.0], dtype=DTYPE), torch.tensor([0.1], dtype=DTYPE), 1, POWERS, rows_of_training,
+        )  # fmt: skip
+        evaluation = steps.without_gradient(rows)
+        evaluation.start[:] = 1.0
+        steps._steps._saved.result.zero_()
+        computed = evaluation.forward()[0, :, 0] != 0
+        assert bool(computed.all()) == (rows_of_training is None)

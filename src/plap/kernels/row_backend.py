@@ -26,15 +26,16 @@ _NO_FUNCTIONAL_GRADIENT = (
 _UNKNOWN_BATCH = "memory_budget cannot be kept under torch.func, which hides how many runs there are"
 
 
-_FOR_ONE_THREAD = 60_000
+_FOR_ONE_THREAD = 100_000
 """Entries up to which one thread on the rows that matter is as fast as two on all rows."""
 
 
 class RepeatedSteps:
     """K steps on the same graph, taken many times, and back; there is no autograd.
 
-    ``like`` [R, N, C] has the shape and type of what they start from; the other arguments are those of
-    :class:`plap.kernels.row_passes.ForwardPass`.
+    ``like`` [R, N, C] has the shape and type of what they start from, ``graph`` is indptr, indices, weight
+    and degree, and the other arguments are those of :class:`plap.kernels.row_passes.ForwardPass`. Where
+    ``rows`` are None, all rows are computed, in :meth:`without_gradient` too.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class RepeatedSteps:
             kernels, like, *graph, parameter, mu, K, 1.0, 0.0, KEEP_ALL, rule, rows
         )  # fmt: skip
         self._saved: Saved | None = None
+        self._some_rows = rows is not None
 
     def forward(self) -> Tensor:
         """The result [R, N, padded C], which the next call overwrites."""
@@ -62,7 +64,8 @@ class RepeatedSteps:
 
     def without_gradient(self, rows: Tensor) -> ForwardOnly:
         """The same steps to other rows, in the same memory: what is saved for the way back is lost."""
-        passes = self._forward(every=KEEP_NONE, rows=rows, lender=self._steps)
+        chosen = rows if self._some_rows else None
+        passes = self._forward(every=KEEP_NONE, rows=chosen, lender=self._steps)
         return ForwardOnly(torch.zeros_like(self.start), passes)
 
 

@@ -139,6 +139,8 @@ class ForwardPass:
         self._saved: Saved
         self._spare_norms: Tensor
         if lender is not None:
+            assert every == KEEP_NONE, "what is borrowed does not last until a backward pass"
+            assert lender._every == KEEP_ALL, "the lender does not have enough memory"
             lent = lender._saved
             self._saved = Saved(lent.history[:0], lent.norms, lent.alphas[:1], lent.result)
             self._spare, self._spare_norms = lent.history[:2], lender._spare_norms
@@ -214,7 +216,7 @@ class BackwardPass:
         YZ = like.new_empty(self._call.YZ_parts * self._gX.numel())
         u, t, pull, norms, self._yf = like.new_empty(5, runs, nodes).unbind()
         self._of_nodes = {"YZ": YZ, "u": u, "t": t, "pull": pull, "norms": norms}
-        self._sums = torch.zeros(2, runs, nodes, dtype=torch.float64, device=like.device)
+        self._sums = torch.zeros(2, runs, nodes, dtype=torch.float64, device=like.device)  # μ, parameter
         self._gw = torch.empty_like(weight) if want_weight else None
 
     def __call__(self, G: Tensor, saved: Saved, x: Tensor) -> Gradients:

@@ -105,7 +105,8 @@ class PLaplacianSteps(NamedTuple):
 class TwoMaps(NamedTuple):
     """A model that is a linear map, ReLU, dropout, p-Laplacian steps or none, and another linear map.
 
-    It is trained without autograd where compiled loops can, see :mod:`plap.training.by_hand`.
+    It is trained without autograd where compiled loops can, see :mod:`plap.training.epochs`; then this form
+    counts, not ``embed`` and ``head``.
     """
 
     first: str

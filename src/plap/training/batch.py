@@ -16,7 +16,7 @@ from plap.split_masks import SplitLike
 from plap.training.adam import StackedAdam
 from plap.training.config import RunConfig
 from plap.training.devices import wide
-from plap.training.epochs import Active, epochs_of, make_targets
+from plap.training.epochs import Active, Epochs, epochs_of, make_targets
 from plap.training.inputs import Inputs, RunSettings
 from plap.training.modules import SingleModule, build_module
 from plap.training.results import History, RunResult
@@ -76,6 +76,7 @@ class Batch:
         self._finished: dict[int, RunResult] = {}
         self._history = np.empty((min(self.max_epochs, 256), count, 3))
         self._seconds = np.zeros(count)
+        self._epochs: Epochs | None = None
         self._begin()
 
     @property
@@ -101,6 +102,7 @@ class Batch:
     def train_epoch(self) -> list[int]:
         """Train every active run for one step, then validate; returns the runs that have ended."""
         start = time.perf_counter()
+        assert self._epochs is not None, "all runs have ended"
         train_loss, val_loss, val_score = read(self._epochs.step(self.epoch), *self._epochs.validate())
         better = self._stopping.note(val_loss, val_score)
         self._record(train_loss, val_loss, val_score)
@@ -114,6 +116,7 @@ class Batch:
 
     def results(self, *, out_of_time: bool = False) -> list[RunResult]:
         """One result per run; runs that are still active end here, interrupted or out of time."""
+        self._epochs = None
         if len(self.active):
             self._finish(np.arange(len(self.active)), interrupted=not out_of_time, out_of_time=out_of_time)
             self.active = self.active[:0]
@@ -155,6 +158,7 @@ class Batch:
         over = self._stopping.over
         if not over.any():
             return []
+        self._epochs = None  # its memory is needed for what the runs say of all nodes
         self._finish(np.flatnonzero(over))
         stay = np.flatnonzero(~over)
         through: list[int] = self.active[over].tolist()

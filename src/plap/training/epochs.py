@@ -197,8 +197,10 @@ class ByHand:
         """None on another device, where memory is short, and for other parameters."""
         settings, inputs = runs.settings, runs.inputs
         on_cpu, task = compiled_for(inputs.graph.device), runs.train.task
-        if task.one_class_per_node and not all(
-            _are_classes(targets.labels, task.num_outputs) for targets in (runs.train, runs.val)
+        if (
+            on_cpu
+            and task.one_class_per_node
+            and not all(_are_classes(targets.labels, task.num_outputs) for targets in (runs.train, runs.val))
         ):
             return None
         if not on_cpu or settings.propagation_budget is not None or {*runs.names} != {*_names(form)}:
@@ -221,6 +223,7 @@ class ByHand:
             rates = runs.settings.column("dropout")
             mask = runs.settings.masks(epoch, 0, rates, (self._hidden.shape[1], self._hidden.shape[2]))
             torch.mul(self._hidden, mask, out=self._dropped)
+            del mask
             self._result = self._steps.forward()
         losses, of_theta2, of_bias2 = self._lose()
         back = self._steps.backward(self._slopes)[..., : self._hidden.shape[2]]

@@ -200,7 +200,8 @@ def _classify(
     runs, nodes, channels = states.shape
     turned = pad(theta.mT, (0, channels - theta.shape[1])).contiguous()
     losses = theta.new_empty(runs)
-    given = (rows, labels, weights, states, turned, bias, logits, *(back or [weights] * 4), losses)
+    absent = [weights] * 4  # as long as the runs at least: the loop reads the last of them for every run
+    given = (rows, labels, weights, states, turned, bias, logits, *(back or absent), losses)
     work = 4 * rows.numel() * turned.shape[1] * channels // loops.BLOCK
     loops.launch(
         loops.head_loop(theta.dtype == torch.float64), work, runs, nodes, channels, bias.shape[1],
