@@ -46,9 +46,7 @@ class RepeatedSteps:
         self.start = like.new_zeros(*like.shape[:2], kernels.padded(like.shape[2]))
         """What the steps start from, [R, N, padded C]; to be written before :meth:`forward`."""
         self._steps = self._forward(every=KEEP_ALL, rows=rows)
-        self._back = BackwardPass(
-            kernels, like, *graph, parameter, mu, K, 1.0, 0.0, KEEP_ALL, rule, rows
-        )  # fmt: skip
+        self._back = BackwardPass(kernels, like, *graph, parameter, mu, K, 1.0, 0.0, KEEP_ALL, rule, rows)
         self._saved: Saved | None = None
         self._some_rows = rows is not None
 
@@ -89,8 +87,9 @@ class RowBackend(ABC):
     """In which penalties are written for its kernels."""
     operators: ClassVar[Operators]
 
+    @staticmethod
     @abstractmethod
-    def load(self) -> Kernels:
+    def load() -> Kernels:
         """Its kernels, which are imported when they are first needed."""
 
     @abstractmethod

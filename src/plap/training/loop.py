@@ -72,7 +72,8 @@ def train_runs(
     as many at a time as fit into the cache and the memory budget; runs of a model without a stacked form,
     such as a user's own module, are trained one after another. The result of a run depends only on its
     configuration and its split, never on the runs beside it, and is reproducible for the same number of
-    threads.
+    threads. Numbers to predict are the exception: they are centred and scaled by the training nodes of all
+    splits of the call.
 
     Each epoch is one step of Adam on the training nodes followed by an evaluation on the validation nodes.
     A run ends after ``patience`` epochs without a better validation score (or a lower loss, see ``stop_by``

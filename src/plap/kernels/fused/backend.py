@@ -23,11 +23,8 @@ class Fused(RowBackend):
     name = "fused"
     capabilities = Capabilities(devices=frozenset({"cpu"}), memory_budget=True)
     dialect = NUMBERS
-    operators = define("fused", _kernels, padded)
-
-    def load(self) -> Kernels:
-        """Its kernels."""
-        return _kernels()
+    load = staticmethod(_kernels)
+    operators = define("fused", load, padded)
 
     def bytes_needed(self, shape: Shape, every: int) -> int:
         """States are arrays of the size of x, its channels padded; and there are some numbers per node.

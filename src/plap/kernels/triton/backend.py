@@ -36,11 +36,8 @@ class Triton(RowBackend):
         missing=None if importlib.util.find_spec("triton") else _MISSING,
     )
     dialect = BLOCKS
-    operators = define("triton", _kernels, padded)
-
-    def load(self) -> Kernels:
-        """Its kernels."""
-        return _kernels()
+    load = staticmethod(_kernels)
+    operators = define("triton", load, padded)
 
     def bytes_needed(self, shape: Shape, every: int) -> int:
         """States are arrays of the size of x, and there are some numbers per node; hubs have partial sums."""
