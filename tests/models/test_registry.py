@@ -11,7 +11,16 @@ from torch.nn import Linear
 
 import tiny_training as tiny
 from plap import InputError
-from plap.models import ModelKind, Parameters, find_model, model_of, number, register_model, registry
+from plap.models import (
+    Architecture,
+    ModelKind,
+    Parameters,
+    find_model,
+    model_of,
+    number,
+    register_model,
+    registry,
+)
 from plap.models.kind import TRAINING_FIELDS
 from plap.nn import PGNN
 from plap.training import RunConfig
@@ -49,6 +58,11 @@ class BreaksItsRule(Parameters):
         ({"grid": {"hiden": (1,)}}, r"grid names 'hiden', .* \(did you mean 'hidden'\?\)"),
         ({"search": {"hidden": ()}}, "search must have a tuple of values for 'hidden'"),
         ({"small": {"hidden": "16"}}, "small must have a tuple of values for 'hidden'"),
+        ({"architectures": (Architecture({"hiden": (1,)}),)}, "architectures names 'hiden'"),
+        (
+            {"architectures": (Architecture({"hidden": (8,)}, start={"hidden": 9}),)},
+            "starts at hidden = 9, which",
+        ),
         ({"dropout_fields": ("rate",)}, "has no parameter 'rate'"),
         ({"dropout_fields": "dropout"}, "must be a tuple of names"),
         ({"even_over": "p"}, "has no parameter 'p'"),

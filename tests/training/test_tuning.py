@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -13,6 +14,7 @@ import plap
 import tiny_training as tiny
 from plap import InputError
 from plap.data.tasks import Regression
+from plap.models import find_model
 from plap.split_masks import BaggedSplit
 from plap.training import (
     History,
@@ -246,6 +248,31 @@ def test_several_spaces_share_the_budget_and_each_reaches_the_end(monkeypatch: p
         False,
     }
     assert all(sum(replace(c, seed=0) == replace(d, seed=0) for d in finalists) == 3 for c in finalists)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_search_of_an_architecture_begins_where_it_says(seed: int) -> None:
+    """However few are drawn, because one or two of hundreds say little; all others are drawn as without."""
+    spaces = architectures(RunConfig("deep-pgnn"))
+    for form, space in zip(find_model("deep-pgnn").architectures, spaces, strict=True):
+        start, *others = space.draw(20, seed)
+        assert form.start
+        for name, values in space.grids[0].items():
+            assert start.value(name) == form.start.get(name, values[0])
+        assert space.draw(1, seed) == [start]
+        anywhere = copy(space)
+        anywhere._start = None
+        assert others == [config for config in anywhere.draw(20, seed) if config != start][:19]
+        assert others != space.draw(20, seed + 4)[1:]
+    for mixed in (spaces, [SearchSpace(), *spaces]):
+        drawn = draw_from(mixed, 2 * len(mixed), seed, DATA.graph, DATA.x)
+        assert all(space.draw(1, seed)[0].with_values(seed=seed) in drawn for space in spaces)
+
+
+def test_a_search_begins_within_the_values_that_were_asked_for() -> None:
+    *_, blocks = architectures(RunConfig("deep-pgnn"), p=(1.5,), layers=(6, 9))
+    (first,) = blocks.draw(1, 0)
+    assert (first.value("p"), first.value("layers"), first.lr) == (1.5, 6, 0.01)
 
 
 def test_a_model_without_edges_comes_in_addition() -> None:

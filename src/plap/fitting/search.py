@@ -185,7 +185,9 @@ def _spaces(
 def searched_values(config: RunConfig) -> dict[str, Any]:
     """The fields that a search of this model may choose, by name, without those that have no effect."""
     kind = find_model(config.model)
-    names = dict.fromkeys(name for grid in (kind.search_grid, *kind.variants) for name in grid)
+    names = dict.fromkeys(
+        name for grid in (kind.search_grid, *(form.grid for form in kind.architectures)) for name in grid
+    )
     if kind.wide is not None:
         names["hidden"] = None
     unused = () if kind.unused is None else kind.unused(config.parameters)

@@ -18,7 +18,7 @@ from plap.models import (
     sage,
     sgc,
 )
-from plap.models.kind import Grid, ModelKind, PairStates
+from plap.models.kind import Architecture, Grid, ModelKind, PairStates
 from plap.models.parameters import Parameters, choice, integer, number, share, switch
 from plap.models.registry import (
     find_model,
@@ -47,6 +47,7 @@ register_model(elastic_gnn.ELASTIC_GNN_MODEL)
 register_model(gcn_jaccard.GCN_JACCARD_MODEL)
 
 __all__ = [
+    "Architecture",
     "Grid",
     "ModelKind",
     "PairStates",

@@ -13,7 +13,7 @@ from torch.nn.functional import layer_norm
 
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
-from plap.models.kind import Grid, ModelKind, PairStates, linked_nodes_differ
+from plap.models.kind import Architecture, Grid, ModelKind, PairStates, linked_nodes_differ
 from plap.models.parameters import Parameters, choice, integer, number, share, switch
 from plap.models.stacked import (
     Family,
@@ -78,31 +78,35 @@ SEARCH: Grid = {
     "output": ("linear",),
 }
 """What the following have in common, or replace."""
-PLAIN: Grid = {
-    "layers": (1, 2, 3),
-    "norm": ("none",),
-    "mu": (0.01, 0.1, 1.0),
-    "weight_decay": (0.0, 5e-4),
-}
+PLAIN = Architecture(
+    {"layers": (1, 2, 3), "norm": ("none",), "mu": (0.01, 0.1, 1.0), "weight_decay": (0.0, 5e-4)},
+    start={"p": 2.0, "dropout": 0.2},
+)
 """A few layers without normalisation."""
-BESIDE: Grid = {
-    "layers": (1, 2),
-    "norm": ("none",),
-    "concat": (True,),
-    "mu": (0.01, 0.1, 1.0),
-    "weight_decay": (5e-4, 5e-3),
-}
+BESIDE = Architecture(
+    {
+        "layers": (1, 2),
+        "norm": ("none",),
+        "concat": (True,),
+        "mu": (0.01, 0.1, 1.0),
+        "weight_decay": (5e-4, 5e-3),
+    },
+    start={"p": 2.0, "dropout": 0.2, "weight_decay": 5e-3},
+)
 """The same that see a node beside its neighbours, for graphs on which the two tell different things."""
-BLOCKS: Grid = {
-    "layers": (2, 3, 6, 9),
-    "lr": (0.003, 0.01),
-    "dropout": (0.2, 0.5, 0.8),
-    "norm": ("batch", "layer"),
-    "concat": (True,),
-    "residual": (True,),
-    "mu": (0.01,),
-    "weight_decay": (0.0, 5e-4, 5e-3),
-}
+BLOCKS = Architecture(
+    {
+        "layers": (2, 3, 6, 9),
+        "lr": (0.003, 0.01),
+        "dropout": (0.2, 0.5, 0.8),
+        "norm": ("batch", "layer"),
+        "concat": (True,),
+        "residual": (True,),
+        "mu": (0.01,),
+        "weight_decay": (0.0, 5e-4, 5e-3),
+    },
+    start={"p": 2.0, "layers": 3, "lr": 0.01, "dropout": 0.5, "weight_decay": 5e-4},
+)
 """Residual blocks that see a node beside its neighbours, with normalised outputs, for deeper networks."""
 
 
@@ -297,7 +301,7 @@ DEEP_PGNN_MODEL = ModelKind(
     grid=GRID,
     small=SMALL,
     search=SEARCH,
-    variants=(PLAIN, BESIDE, BLOCKS),
+    architectures=(PLAIN, BESIDE, BLOCKS),
     suits=_suits,
     even_over="p",
     sparse_features=True,

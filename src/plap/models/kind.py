@@ -39,6 +39,24 @@ class PairStates(NamedTuple):
     """[N, L]."""
 
 
+class Architecture(NamedTuple):
+    """A form of a model that is worth a search of its own.
+
+    Examples
+    --------
+    >>> from plap.models import Architecture, find_model
+    >>> blocks = find_model("deep-pgnn").architectures[-1]
+    >>> isinstance(blocks, Architecture), blocks.grid["layers"], blocks.start["layers"]
+    (True, (2, 3, 6, 9), 3)
+    """
+
+    grid: Grid
+    """Values in place of or beside those of the model's ``search``."""
+    start: Mapping[str, Any] = {}
+    """Where the search of this form begins, however few configurations are drawn: a value for some fields; of
+    the others, the first one."""
+
+
 def with_strong_decay(grid: Grid) -> Grid:
     """A grid of the paper as a fit searches it.
 
@@ -81,9 +99,9 @@ class ModelKind(Generic[P]):
     by default the grid. Values of ``even_over`` that only further grids have are tried in addition."""
     on_request: tuple[Grid, ...] = ()
     """Grids that are searched only where a word is asked for that no grid of ``search`` has."""
-    variants: tuple[Grid, ...] = ()
-    """Values in place of or beside those of ``search``, one grid for each of the forms of a model that are
-    worth a search of their own; see :func:`plap.training.architectures`."""
+    architectures: tuple[Architecture, ...] = ()
+    """The forms that are searched, instead of the whole of ``search`` at once; see
+    :func:`plap.training.architectures`."""
     even_over: str | tuple[str, ...] = ()
     """Parameters whose values a random draw from ``search`` takes equally often."""
     wide: int | None = None

@@ -156,7 +156,7 @@ def _check_parameters(kind: ModelKind[Any]) -> None:
 
 def _check_names(kind: ModelKind[Any]) -> None:
     grids = [("grid", kind.grid), ("small", kind.small), *(("search", grid) for grid in kind.search_grids)]
-    for place, grid in [*grids, *(("variants", grid) for grid in kind.variants)]:
+    for place, grid in [*grids, *(("architectures", form.grid) for form in kind.architectures)]:
         for name, values in grid.items():
             if name not in (*kind.fields, *_SEARCHABLE):
                 raise InputError(
@@ -165,6 +165,14 @@ def _check_names(kind: ModelKind[Any]) -> None:
                 )
             if isinstance(values, str) or not isinstance(values, tuple) or not values:
                 raise InputError(f"model {kind.name!r}: {place} must have a tuple of values for {name!r}")
+    for form in kind.architectures:
+        for name, value in form.start.items():
+            tried = {**kind.search_grids[0], **form.grid}.get(name, ())
+            if value not in tried:
+                raise InputError(
+                    f"model {kind.name!r}: an architecture starts at {name} = {value!r}, which is not among "
+                    "its values"
+                )
     named = (*(kind.dropout_fields or ()), *kind.even_fields)
     if isinstance(kind.dropout_fields, str):
         raise InputError(f"model {kind.name!r}: dropout_fields must be a tuple of names, not one string")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -58,6 +59,26 @@ class SearchSpace:
         chosen = {name: tuple(tried) for name, tried in values.items()}
         self.grids: tuple[Grid, ...] = tuple({**grid, **chosen} for grid in _about(kind, chosen))
         """The values of each field that varies."""
+        self._start: RunConfig | None = None
+
+    def starting_at(self, start: Mapping[str, Any]) -> SearchSpace:
+        """The same space, every draw of which begins with these values, whatever its seed.
+
+        Of fields of the first grid without a value here, or with one that is not to be tried, it has the
+        first one.
+
+        Examples
+        --------
+        >>> space = SearchSpace(RunConfig("mlp"), hidden=(16, 64)).starting_at({"lr": 0.05})
+        >>> [(config.value("hidden"), config.lr) for config in space.draw(1, seed=3)]
+        [(16, 0.05)]
+        """
+        grid, space = self.grids[0], copy(self)
+        chosen = {
+            name: start[name] if start.get(name) in values else values[0] for name, values in grid.items()
+        }
+        space._start = self.base.with_values(**chosen)
+        return space
 
     def configs(self) -> list[RunConfig]:
         """All different configurations, in the order of the grids."""
@@ -73,7 +94,7 @@ class SearchSpace:
         The values of the model's fields ``even_over`` (penalty and p of a pGNN) are drawn equally often, up
         to one, as far as there are enough. Within each of them, the values of every other field are drawn
         equally often, up to one as long as most of the space is left, and pairs of values as evenly as that
-        allows.
+        allows. What the space starts at comes before all of them; they are drawn as they would be without it.
         """
         first: dict[tuple[Any, ...], list[RunConfig]] = {}
         further: dict[tuple[Any, ...], list[RunConfig]] = {}
@@ -83,7 +104,10 @@ class SearchSpace:
         beside = self._in_turns(further, seed)
         per_config = len(further) / (len(first) + len(further))
         drawn = list[RunConfig]()
-        for number, config in enumerate(itertools.islice(self._in_turns(first, seed), count)):
+        ordered = self._in_turns(first, seed)
+        if self._start is not None:
+            ordered = itertools.chain([self._start], (other for other in ordered if other != self._start))
+        for number, config in enumerate(itertools.islice(ordered, count)):
             more = int((number + 1) * per_config) - int(number * per_config)
             drawn += [*itertools.islice(beside, more), config]
         return drawn
@@ -168,7 +192,7 @@ def _codes(values: Sequence[Any]) -> list[int]:
 
 
 def architectures(base: RunConfig, *, widen: bool = False, **values: Sequence[Any]) -> list[SearchSpace]:
-    """The searches of a model: one for each of its variants, or its own grid where it has none.
+    """The searches of a model: one for each of its architectures, or its own grid where it names none.
 
     Parameters
     ----------
@@ -176,7 +200,7 @@ def architectures(base: RunConfig, *, widen: bool = False, **values: Sequence[An
     widen : bool
         As for :class:`SearchSpace`.
     **values : sequences
-        As for :class:`SearchSpace`, in place of what the variants say.
+        As for :class:`SearchSpace`, in place of what the architectures say.
 
     Examples
     --------
@@ -185,8 +209,12 @@ def architectures(base: RunConfig, *, widen: bool = False, **values: Sequence[An
     >>> len(architectures(RunConfig("mlp")))
     1
     """
-    variants = find_model(base.model).variants or ({},)
-    return [SearchSpace(base, widen=widen, **{**variant, **values}) for variant in variants]
+    forms = find_model(base.model).architectures
+    if not forms:
+        return [SearchSpace(base, widen=widen, **values)]
+    return [
+        SearchSpace(base, widen=widen, **{**form.grid, **values}).starting_at(form.start) for form in forms
+    ]
 
 
 def _about(kind: ModelKind[Any], chosen: Grid) -> tuple[Grid, ...]:

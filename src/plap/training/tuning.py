@@ -84,7 +84,7 @@ def tune(
         divided anew by every seed of the last rung.
     space : SearchSpace, or a sequence of them, optional
         By default the search grid of pGNN, see ``plap.models.pgnn``. :func:`architectures` has those of a
-        model with variants.
+        model that has several.
     seed : int
         Random seed for the draw and for training.
     budget : int or "auto"
