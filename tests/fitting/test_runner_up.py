@@ -38,6 +38,7 @@ def result() -> FitResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("plap.training.halving.as_good", lambda *_: True)
         patch.setattr("plap.training.halving.ranked", best_of_each_first)
+        patch.setattr("plap.training.halving._FEW_NODES", 0)
         found = plap.fit(DATA, models=MODELS, budget=300, max_epochs=12, seeds=5, rivals=(), bagging=False)
     assert len(found.fitted.runners_up) == 1
     return found
@@ -179,4 +180,4 @@ def test_no_more_members_than_wanted_when_time_is_over(monkeypatch: pytest.Monke
     assert found.out_of_time
     assert len(found.members) == 3
     assert found.is_of_winner(found.members[0])
-    assert len(found.runners_up) == 1
+    assert len(found.runners_up) == 2

@@ -15,7 +15,7 @@ import tiny_training as tiny
 from plap import InputError
 from plap.data.tasks import Regression
 from plap.models import find_model
-from plap.split_masks import BaggedSplit
+from plap.split_masks import BaggedSplit, SplitLike
 from plap.training import (
     History,
     Progress,
@@ -28,7 +28,7 @@ from plap.training import (
     train_runs,
     tune,
 )
-from plap.training.halving import as_good, behind, ranked, survivors, usual_budget
+from plap.training.halving import as_good, behind, ending, ranked, survivors, usual_budget
 from plap.training.loop import epoch_cost
 from plap.training.space import count_models, draw_from, near_to
 from plap.training.workers import train_side_by_side
@@ -188,8 +188,8 @@ def test_a_chosen_value_leaves_the_grids_that_search_its_field() -> None:
 def test_a_small_space_goes_to_the_last_rung_at_once() -> None:
     space = SearchSpace(RunConfig(model="mlp", max_epochs=5), lr=(0.01,), dropout=(0.5,), weight_decay=(0.0,))
     result = tune(DATA.graph, DATA.x, DATA.y, SPLIT, space=space)
-    assert [trial.rung for trial in result.trials] == [0, 0, 0]
-    assert [trial.config.seed for trial in result.trials] == [0, 1, 2]
+    assert [trial.rung for trial in result.trials] == [0, 0]
+    assert [trial.config.seed for trial in result.trials] == [0, 1]
 
 
 def test_control_c_gives_the_best_so_far() -> None:
@@ -247,7 +247,7 @@ def test_several_spaces_share_the_budget_and_each_reaches_the_end(monkeypatch: p
         True,
         False,
     }
-    assert all(sum(replace(c, seed=0) == replace(d, seed=0) for d in finalists) == 3 for c in finalists)
+    assert all(sum(replace(c, seed=0) == replace(d, seed=0) for d in finalists) == 2 for c in finalists)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -484,6 +484,7 @@ def test_the_scale_of_an_error_is_that_of_the_error() -> None:
 @pytest.mark.parametrize("equal", [True, False])
 def test_the_second_best_is_handed_on_if_it_is_as_good(equal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plap.training.halving.as_good", lambda *_: equal)
+    monkeypatch.setattr("plap.training.halving._FEW_NODES", 0)
     found = search(budget=400)
     seeds = [run.config.seed for run in found.finalists]
     assert seeds == ([0, 1, 2, 0, 1, 2] if equal else [0, 1, 2])
@@ -498,16 +499,26 @@ def test_fewer_standard_errors_are_stricter() -> None:
     assert as_good(best, other, 100, DATA.task, 1.5)
 
 
+def test_few_validation_nodes_tell_little() -> None:
+    for bagged, val_nodes, together in ((False, 249, 4), (False, 250, 2), (True, 249, 4), (True, 250, 4)):
+        assert ending(val_nodes, bagged=bagged).together == together
+
+
+@pytest.mark.parametrize("bagged", [True, False])
 @pytest.mark.parametrize("equal", [True, False])
-def test_up_to_four_are_handed_on_where_every_seed_divides_the_nodes(
-    equal: bool, monkeypatch: pytest.MonkeyPatch
+def test_up_to_four_are_handed_on_where_validation_tells_little(
+    equal: bool, bagged: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With as many epochs, more of them have two seeds in the last rung than would have three."""
+
+    def found_with(split: SplitLike) -> TuneResult:
+        space = SearchSpace(RunConfig(max_epochs=5))
+        return tune(DATA.graph, DATA.x, DATA.y, split, space=space, budget=12_000)
+
     monkeypatch.setattr("plap.training.halving.as_good", lambda *_: equal)
-    usual, found = (
-        tune(DATA.graph, DATA.x, DATA.y, split, space=SearchSpace(RunConfig(max_epochs=5)), budget=12_000)
-        for split in (SPLIT, BaggedSplit(SPLIT.train, SPLIT.val, DATA.y, 0))
-    )
+    found = found_with(BaggedSplit(SPLIT.train, SPLIT.val, DATA.y, 0) if bagged else SPLIT)
+    monkeypatch.setattr("plap.training.halving._FEW_NODES", 0)
+    usual = found_with(SPLIT)
     finals = [
         Counter(trial.config.with_values(seed=0) for trial in result.trials if trial.rung == 2)
         for result in (usual, found)
@@ -525,6 +536,7 @@ def test_up_to_four_are_handed_on_where_every_seed_divides_the_nodes(
 
 def test_a_runner_up_that_was_cut_off_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("plap.training.halving.as_good", lambda *_: True)
+    monkeypatch.setattr("plap.training.halving._FEW_NODES", 0)
     (runner_up,) = search(budget=400).runners_up
     train = train_side_by_side
 

@@ -50,10 +50,10 @@ class Ending(NamedTuple):
     """Standard errors by which their scores may be behind the winner's."""
 
 
-ONE_DIVISION = Ending(seeds=3, together=2, errors=2.0)
-"""All runs are judged on the same nodes."""
-OWN_DIVISIONS = Ending(seeds=2, together=4, errors=1.0)
-"""Every seed divides training and validation nodes in its own way."""
+_TWO_TOGETHER = Ending(seeds=3, together=2, errors=2.0)
+_FOUR_TOGETHER = Ending(seeds=2, together=4, errors=1.0)
+_FEW_NODES = 250
+"""Validation nodes below which finalists are hardly told apart: a standard error is about three points."""
 
 
 class Rung(NamedTuple):
@@ -69,6 +69,11 @@ def check_budget(budget: Any) -> None:
     """Refuse a budget that is neither "auto" nor a positive number of epochs."""
     if budget != "auto" and (isinstance(budget, bool) or not isinstance(budget, int) or budget < 1):
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
+
+
+def ending(val_nodes: int, *, bagged: bool) -> Ending:
+    """How a search ends with so many validation nodes, which every seed may draw in its own way (bagged)."""
+    return _FOUR_TOGETHER if bagged or val_nodes < _FEW_NODES else _TWO_TOGETHER
 
 
 def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:

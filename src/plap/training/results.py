@@ -111,9 +111,9 @@ class TuneResult:
     interrupted: bool = False
     runners_up: tuple[RunConfig, ...] = ()
     """The second best, if validation cannot tell it from the winner: their scores differ by at most two
-    standard errors, about. Where every seed divides training and validation nodes in its own way, the next
-    three, if their scores are within one standard error. None whose time was over. They are of the winner's
-    sort: they use edges if the winner does, and are penalties other than the power if the winner is, because
-    a model that trusts long edges does not stand in for one that leaves them out."""
+    standard errors, about. Where there are few validation nodes, or every seed divides the nodes in its own
+    way, the next three, if their scores are within one standard error. None whose time was over. They are of
+    the winner's sort: they use edges if the winner does, and are penalties other than the power if the winner
+    is, because a model that trusts long edges does not stand in for one that leaves them out."""
     finalists: tuple[RunResult, ...] = ()
     """Runs of all of these in the last rung: members of an ensemble that need not be trained again."""

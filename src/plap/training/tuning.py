@@ -62,20 +62,20 @@ def tune(
 ) -> TuneResult:
     """Search for the configuration with the best validation score.
 
-    Successive halving: many configurations of the space are drawn at random and trained for a few epochs,
-    the better ones longer, the few best to the end with several seeds each. Of these, the one with the best
-    mean validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
+    Successive halving: many configurations of the space are drawn at random and trained for a few epochs, the
+    better ones longer, the few best to the end with several seeds each. Of these, the one with the best mean
+    validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
-    few of them many candidates score about the same, and the loss tells them apart. The runner-up, or up to
-    three of them where every seed divides the nodes in its own way, is returned too if validation cannot
-    distinguish it from the winner. Penalties of a pGNN are tried in addition to its
-    powers and, in a search of pGNN alone, change nothing unless one of them wins. Several models share the
-    budget, a large one counting as many small ones; the spaces of one model share its part. The best of each
-    space goes on to the end, unless it is clearly worse than the best of all: then configurations that differ
-    from the best in a single value are tried as well, twice, and the best of these go on instead. A model
-    without edges is tried in addition to the others. The best of all, and the best penalty if it is
-    among the two best, are tried once more with more hidden units, where their space has ``widen`` and there
-    is time. Only labels of training and validation nodes are read.
+    few of them many candidates score about the same, and the loss tells them apart. The runner-up is returned
+    too if validation cannot distinguish it from the winner, or up to three of them where there are fewer than
+    250 validation nodes or every seed divides the nodes in its own way. Penalties of a pGNN are tried in
+    addition to its powers and, in a search of pGNN alone, change nothing unless one of them wins. Several
+    models share the budget, a large one counting as many small ones; the spaces of one model share its part.
+    The best of each space goes on to the end, unless it is clearly worse than the best of all: then
+    configurations that differ from the best in a single value are tried as well, twice, and the best of these
+    go on instead. A model without edges is tried in addition to the others. The best of all, and the best
+    penalty if it is among the two best, are tried once more with more hidden units, where their space has
+    ``widen`` and there is time. Only labels of training and validation nodes are read.
 
     Parameters
     ----------
@@ -145,7 +145,8 @@ def tune(
         epochs = affordable if budget == "auto" else min(epochs, affordable)
         if best_run.interrupted:
             return TuneResult(first, (Trial.of(best_run, 0),), best_run, interrupted=True)
-    ending = halving.OWN_DIVISIONS if isinstance(split, BaggedSplit) else halving.ONE_DIVISION
+    val_nodes = int(split.val.sum())
+    ending = halving.ending(val_nodes, bagged=isinstance(split, BaggedSplit))
     available = sum(len(space.configs()) for space in spaces)
     rungs = (
         halving.hurried_rungs(epochs)
@@ -157,7 +158,7 @@ def tune(
         train, deadline, len(rungs), whole=whole, nodes=graph.num_nodes, progress=progress, best_run=best_run,
         may_climb=len(spaces) > 1, may_widen=any(space.widened(space.base) for space in spaces),
     )  # fmt: skip
-    return _Halving(graph, x, spaces, drawn, task, int(split.val.sum()), ending).run(rungs, stages)
+    return _Halving(graph, x, spaces, drawn, task, val_nodes, ending).run(rungs, stages)
 
 
 class _Halving:
