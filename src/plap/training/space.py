@@ -75,7 +75,8 @@ class SearchSpace:
         """
         grid, space = self.grids[0], copy(self)
         chosen = {
-            name: start[name] if start.get(name) in values else values[0] for name, values in grid.items()
+            name: value if (value := start.get(name, values[0])) in values else values[0]
+            for name, values in grid.items()
         }
         space._start = self.base.with_values(**chosen)
         return space
