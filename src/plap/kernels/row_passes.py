@@ -97,7 +97,8 @@ class Kernels(NamedTuple):
     """What a backend brings."""
 
     launcher: Callable[..., Launcher]
-    """A launcher of (x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted)."""
+    """A launcher of (x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted), and, by
+    name, of whether the gradient of x is all that is wanted on the way back."""
     padded: Callable[[int], int]
     """Channels of a row as the kernels store it."""
 
@@ -205,8 +206,9 @@ class BackwardPass:
         want_mu: bool = False,
     ) -> None:  # fmt: skip
         wanted = None if rows is None else Wanted(rows, K)
+        only_x = not (want_weight or want_parameter or want_mu)
         self._call = kernels.launcher(
-            like, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted
+            like, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted, only_x=only_x
         )
         self._parameter, self._mu, self._K, self._every, self._rule = parameter, mu, K, every, rule
         self._want_parameter, self._want_slopes = want_parameter, want_parameter or want_mu

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Module
-from torch.nn.functional import layer_norm
 
 from plap.graph import Graph
 from plap.kernels.registry import propagate_unchecked
@@ -20,7 +19,7 @@ from plap.models.stacked import (
     StackedInputs,
     StackedSettings,
     State,
-    dropped,
+    dropout_mask,
     first_linear,
     linear,
     pick,
@@ -28,9 +27,10 @@ from plap.models.stacked import (
 from plap.nn import DeepPGNN
 from plap.nn.deep import jump
 from plap.nn.linear import Features
+from plap.nn.stacked_activation import Moments, Norm, activate, moments_of, normalise
 
-_EPS, _MOMENTUM = 1e-5, 0.1
-"""Of PyTorch's normalisations, by default."""
+_MOMENTUM = 0.1
+"""Of PyTorch's BatchNorm, by default."""
 
 
 @dataclass(frozen=True)
@@ -160,11 +160,12 @@ def _head(
     norms, masks = (f"norms.{k}" for k in itertools.count()), itertools.count()
 
     def prepared(x: Tensor) -> Tensor:
-        return _normalised(state, next(norms), settings, x, epoch) if prenorm else x
+        norm = _norm(state, next(norms), settings, x, epoch) if prenorm else None
+        return x if norm is None else normalise(x, norm)
 
-    def activated(x: Tensor) -> Tensor:
-        x = x if prenorm else _normalised(state, next(norms), settings, x, epoch)
-        return dropped(settings, x.relu(), epoch, "dropout", layer=next(masks))
+    def activated(x: Tensor, added: Tensor | None = None) -> Tensor:
+        norm = None if prenorm else _norm(state, next(norms), settings, x, epoch)
+        return activate(x, norm, dropout_mask(settings, x, epoch, "dropout", layer=next(masks)), added)
 
     hidden = activated(embedding)
     for k in range(1, settings.common("mlp_layers")):
@@ -173,8 +174,8 @@ def _head(
     for k in range(layers - (output == "layer")):
         u = prepared(hidden)
         propagated = _propagated(state, f"convs.{k}", u, inputs.graph, settings)
-        result = activated(_mapped(state, f"convs.{k}.lin", u if concat else None, propagated))
-        hidden = result + hidden if residual else result
+        mapped = _mapped(state, f"convs.{k}.lin", u if concat else None, propagated)
+        hidden = activated(mapped, hidden if residual else None)
         states.append(hidden)
     if output != "layer":
         return linear(state, "lin", pick(prepared(jump(states, output)), rows))
@@ -191,7 +192,7 @@ def _mapped(state: State, name: str, u: Tensor | None, propagated: Tensor) -> Te
     weight = state[f"{name}.weight"]
     width = u.shape[2]
     own = torch.baddbmm(state[f"{name}.bias"].unsqueeze(1), u, weight[:, :width])
-    return torch.baddbmm(own, propagated, weight[:, width:])
+    return own.baddbmm_(propagated, weight[:, width:])
 
 
 def _propagated(state: State, conv: str, x: Tensor, graph: Graph, settings: StackedSettings) -> Tensor:
@@ -203,32 +204,29 @@ def _propagated(state: State, conv: str, x: Tensor, graph: Graph, settings: Stac
     return propagate_unchecked(x, graph, p, mu, settings.common("K"))
 
 
-def _normalised(state: State, name: str, settings: StackedSettings, x: Tensor, epoch: int | None) -> Tensor:
-    """Normalisation of every run by itself, as the modules of PyTorch have it."""
+def _norm(state: State, name: str, settings: StackedSettings, x: Tensor, epoch: int | None) -> Norm | None:
+    """The normalisation of x for every run by itself, as the modules of PyTorch have it."""
     kind = settings.common("norm")
     if kind == "none":
-        return x
-    weight, bias = state[f"{name}.weight"].unsqueeze(1), state[f"{name}.bias"].unsqueeze(1)
+        return None
+    weight, bias = state[f"{name}.weight"], state[f"{name}.bias"]
     if kind == "layer":
-        return torch.addcmul(bias, layer_norm(x, x.shape[2:], eps=_EPS), weight)
+        return Norm("channels", weight, bias)
     if epoch is None:
-        mean, variance = (state[f"{name}.{which}"].unsqueeze(1) for which in ("running_mean", "running_var"))
-        scale = weight * (variance + _EPS).rsqrt()
-        return torch.addcmul(bias - mean * scale, x, scale)
-    mean = x.mean(1, keepdim=True)
-    centred = x - mean
-    variance = centred.square().mean(1, keepdim=True)  # torch.var along this axis takes ten times as long
-    _remember(state, name, mean.detach(), variance.detach(), x.shape[1])
-    return torch.addcmul(bias, centred, weight * (variance + _EPS).rsqrt())
+        kept = Moments(state[f"{name}.running_mean"], state[f"{name}.running_var"], of_input=False)
+        return Norm("nodes", weight, bias, kept)
+    moments = moments_of(x)
+    _remember(state, name, moments, x.shape[1])
+    return Norm("nodes", weight, bias, moments)
 
 
 @torch.no_grad()
-def _remember(state: State, name: str, mean: Tensor, variance: Tensor, count: int) -> None:
+def _remember(state: State, name: str, moments: Moments, count: int) -> None:
     """Update the running statistics of BatchNorm; not by what is not finite, as for a single module."""
-    unbiased = variance * (count / max(1, count - 1))
-    for which, now in (("running_mean", mean), ("running_var", unbiased)):
+    unbiased = moments.variance * (count / max(1, count - 1))
+    for which, now in (("running_mean", moments.mean), ("running_var", unbiased)):
         kept = state[f"{name}.{which}"]
-        new = torch.lerp(kept, now.squeeze(1), _MOMENTUM)
+        new = torch.lerp(kept, now, _MOMENTUM)
         kept.copy_(torch.where(new.isfinite().all(1, keepdim=True), new, kept))
     state[f"{name}.num_batches_tracked"] += 1
 

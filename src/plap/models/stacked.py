@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
+from plap.nn.stacked_activation import activate
 from plap.penalties import Penalty
 
 State = dict[str, Tensor]
@@ -184,14 +185,22 @@ def pick(x: Tensor, rows: Tensor) -> Tensor:
 
 def activated(settings: StackedSettings, embedding: Tensor, epoch: int | None) -> Tensor:
     """ReLU, then dropout by the parameter ``dropout``."""
-    return dropped(settings, embedding.relu(), epoch, "dropout", layer=0)
+    return activate(embedding, mask=dropout_mask(settings, embedding, epoch, "dropout", layer=0))
+
+
+def dropout_mask(
+    settings: StackedSettings, x: Tensor, epoch: int | None, name: str, *, layer: int
+) -> Tensor | None:
+    """What x [R, N, C] is multiplied by: dropout by the rates of a parameter; None outside of training."""
+    if epoch is None or not settings.drops(name):
+        return None
+    return settings.masks(epoch, layer, settings.column(name), (x.shape[1], x.shape[2]))
 
 
 def dropped(settings: StackedSettings, x: Tensor, epoch: int | None, name: str, *, layer: int) -> Tensor:
     """Dropout by the rates of the parameter ``name``; outside of training x as it is."""
-    if epoch is None or not settings.drops(name):
-        return x
-    return x * settings.masks(epoch, layer, settings.column(name), (x.shape[1], x.shape[2]))
+    mask = dropout_mask(settings, x, epoch, name, layer=layer)
+    return x if mask is None else x * mask
 
 
 def two_layers(parameters: Any, features: int, classes: int) -> int:

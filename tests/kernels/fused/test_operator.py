@@ -12,6 +12,7 @@ from torch import Tensor
 import plap
 import problems
 from plap.kernels.fused.backend import FUSED
+from plap.kernels.registry import propagate_unchecked
 
 
 def registered(*arguments: object) -> Tensor:
@@ -63,3 +64,18 @@ def test_opcheck(every: int) -> None:
     mu = torch.tensor([0.1, 0.2], dtype=torch.float64, requires_grad=keep)
     weight = graph.weight.clone().requires_grad_(keep)
     torch.library.opcheck(FUSED.operators.forward, arguments(x, graph, weight, p, mu, every=every))
+
+
+@pytest.mark.parametrize("powers", [(2.0, 2.0), (2.0, 1.5)], ids=["linear", "one linear"])
+@pytest.mark.parametrize("K", [1, 3])
+def test_a_gradient_of_x_alone_is_the_same(powers: tuple[float, float], K: int) -> None:
+    """Linear steps make less of what only other gradients need."""
+    graph = problems.random_graph(30, 0.2, seed=1, weighted=True)
+    x = problems.features(60, 20, seed=1).reshape(2, 30, 20).requires_grad_()
+    p = torch.tensor(powers, dtype=torch.float64)
+    mu = torch.tensor([0.1, 0.2], dtype=torch.float64)
+
+    def slope(mu: Tensor) -> Tensor:
+        return torch.autograd.grad(propagate_unchecked(x, graph, p, mu, K).sin().sum(), x)[0]
+
+    torch.testing.assert_close(slope(mu), slope(mu.clone().requires_grad_()), rtol=1e-13, atol=1e-13)

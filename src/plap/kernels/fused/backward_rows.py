@@ -27,18 +27,26 @@ from plap.kernels.fused.penalty_functions import CONDUCTANCES, PUSHES, RATES, SL
 def prepare_rows(
     lo: Any, hi: Any, node: Any, row: Any, s: Any, order: Any, alphas: Any, Y: Any, F_next: Any,
     Y_first: Any, G: Any, YZ: Any, u: Any, t: Any, pull: Any, norms: Any, gX: Any, gm: Any, scalars: Any,
-    blocks: Any, width: Any,
+    only_x: Any, blocks: Any, width: Any,
 ) -> None:  # fmt: skip
     """What the backward pass needs of each node: [Y | Z], u, t, Gh·(X − F'), |Y|²; adds to ∂l/∂X and ∂l/∂m.
 
-    ``F_next`` holds F of the next step, scaled by s unless ``raw`` says that it is the final result.
+    ``F_next`` holds F of the next step, scaled by s unless ``raw`` says that it is the final result. Of
+    linear steps of which nothing but ∂l/∂X is wanted, only Z is made.
     """
-    _, m, omega, _, raw = scalars
+    p, m, omega, _, raw = scalars
     lanes = np.uint64(BLOCK * len(width))
     real = s.dtype.type
     for at_row in range(lo, hi):
         i = node_of(order, at_row)
         alpha = alphas[node + i] * omega
+        if only_x and p == 2.0:
+            for b in range(blocks):
+                at = row + (i * blocks + b) * lanes
+                g = scale(alpha, load(G, at, width))
+                store(YZ, TWO * at + lanes, scale(s[i], g))
+                store(gX, at, add_scaled(load(gX, at, width), m, g))
+            continue
         unscale = real(1) / s[i] if s[i] > 0 else real(0)
         h = zy = slope = norm = real(0)
         for b in range(blocks):
@@ -89,7 +97,7 @@ def rim_rows(
 @compiled
 def backward_rows(
     lo: Any, hi: Any, node: Any, row: Any, graph: Any, YZ: Any, u: Any, norms: Any, G: Any,
-    yf: Any, gp: Any, scalars: Any, buffers: Any, blocks: Any, width: Any, rule: Any,
+    yf: Any, gp: Any, scalars: Any, buffers: Any, only_x: Any, blocks: Any, width: Any, rule: Any,
 ) -> None:  # fmt: skip
     """Replace G = ∂l/∂F' by ∂l/∂F; adds to ∂l/∂p, row by row, if wanted.
 
@@ -130,7 +138,7 @@ def backward_rows(
             i = node_of(order, at_row)
             yf[node + i] = _backward_row(
                 i, np.uint64(indptr[at_row]), np.uint64(indptr[at_row + ONE]), row, indices, YZ, G,
-                conductance, c, start, s[i], omega, power and p == 2.0, blocks, width,
+                conductance, c, start, s[i], omega, power and p == 2.0, linear and only_x, blocks, width,
             )  # fmt: skip
         first = end
 
@@ -158,7 +166,7 @@ def detached_rows(
             i = node_of(order, at_row)
             yf[node + i] = _backward_row(
                 i, np.uint64(indptr[at_row]), np.uint64(indptr[at_row + ONE]), row, indices, YZ, G, M, c,
-                start, s[i], omega, True, blocks, width,
+                start, s[i], omega, True, False, blocks, width,
             )  # fmt: skip
         first = end
 
@@ -216,15 +224,15 @@ def _pushes(nu: Any, M: Any, c: Any, w: Any, start: Any, count: Any, p: Any) -> 
 @inlined
 def _backward_row(
     i: Any, begin: Any, end: Any, row: Any, indices: Any, YZ: Any, G: Any, M: Any, c: Any, start: Any,
-    s: Any, omega: Any, linear: Any, blocks: Any, width: Any,
+    s: Any, omega: Any, linear: Any, without_y: Any, blocks: Any, width: Any,
 ) -> Any:  # fmt: skip
     lanes = np.uint64(BLOCK * len(width))
     stride = TWO * blocks * lanes
     product = M.dtype.type(0)
     for b in range(blocks):
         offset = TWO * (row + b * lanes)
-        y = load(YZ, i * stride + offset, width)
         f = splat(M.dtype.type(0), width)
+        y = f if without_y else load(YZ, i * stride + offset, width)
         if linear:
             for e in range(begin, end):
                 j = np.uint64(indices[e])
@@ -236,7 +244,8 @@ def _backward_row(
                 f = add_scaled(f, M[e - start], load(YZ, j * stride + offset + lanes, width))
                 push = add_scaled(push, c[e - start], subtract(y, load(YZ, j * stride + offset, width)))
             f = add(f, push)
-        product += dot(y, f)
+        if not without_y:
+            product += dot(y, f)
         at = row + (i * blocks + b) * lanes
         f = scale(s, f)
         if omega != M.dtype.type(1):

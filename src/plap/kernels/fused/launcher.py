@@ -33,7 +33,8 @@ class Launcher:
 
     def __init__(
         self, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor,
-        mu: Tensor, omega: float, eps: float, rule: Rule, wanted: Wanted | None = None,
+        mu: Tensor, omega: float, eps: float, rule: Rule, wanted: Wanted | None = None, *,
+        only_x: bool = False,
     ) -> None:  # fmt: skip
         runs, nodes, channels = x.shape
         blocks, lanes = _layout(channels)
@@ -61,6 +62,7 @@ class Launcher:
         call.blocks, call.batch = blocks, max(64, _CACHE // (blocks * lanes * x.element_size()))
         call.room = max(call.batch, cut.longest)
         call.omega, call.eps2 = omega, eps * eps
+        call.only_x = only_x and self._power and not rule.detach
         if not self._power:
             call.penalty = edge_loop(place_of(rule.penalty), x.dtype == torch.float64).address
 

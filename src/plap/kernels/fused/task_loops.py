@@ -33,7 +33,7 @@ _POINTERS = (
 )
 _SIZES = (
     *("runs", "chunks_per_run", "nodes", "entries", "blocks", "batch", "room", "flag", "penalty"),
-    *("steps", "states", "kept_alphas"),
+    *("steps", "states", "kept_alphas", "only_x"),
 )
 
 
@@ -273,7 +273,7 @@ def _prepare_tasks(call: Any, width: Any, real: Any) -> None:
         scalars = _scalars(call, run, real)
         prepare_rows(
             lo, hi, run * call.nodes, run * stride, s, unsorted, alphas, Y, F_next, Y_first, G, YZ, u,
-            t, pull, norms, gX, gm, scalars, call.blocks, width,
+            t, pull, norms, gX, gm, scalars, call.only_x != 0, call.blocks, width,
         )  # fmt: skip
         more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
@@ -293,7 +293,7 @@ def _backward_tasks(call: Any, width: Any, real: Any, index: Any, rule: Any) -> 
         scalars = _scalars(call, run, real)
         backward_rows(
             lo, hi, run * call.nodes, run * stride, graph, YZ, u, norms, G,
-            yf, gp, scalars, buffers, call.blocks, width, rule,
+            yf, gp, scalars, buffers, call.only_x != 0, call.blocks, width, rule,
         )  # fmt: skip
         more, lo, hi, run = _next_task(call, call.chunks_per_run * call.runs)
 
@@ -367,7 +367,8 @@ def _backward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any, deta
             hi = _within(counts, back + ONE, call.nodes)
             prepare_rows(
                 lo, reached, node, row, graph[3], graph[4], _at(call.alphas, k, nodes, real), Y, F_next,
-                Y_first, G, YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.blocks, width,
+                Y_first, G, YZ, u, t, pull, norms, gX, gm, (p, m, omega, eps2, raw), call.only_x != 0,
+                call.blocks, width,
             )  # fmt: skip
             rim_rows(
                 reached, _within(counts, back + TWO, call.nodes), node, row, graph[4], Y, YZ, u, norms,
@@ -380,7 +381,7 @@ def _backward_runs(call: Any, width: Any, real: Any, index: Any, rule: Any, deta
                 )
             else:
                 backward_rows(
-                    lo, hi, node, row, graph, YZ, u, norms, G, yf, gp, scalars, buffers, call.blocks, width,
-                    rule,
+                    lo, hi, node, row, graph, YZ, u, norms, G, yf, gp, scalars, buffers, call.only_x != 0,
+                    call.blocks, width, rule,
                 )  # fmt: skip
         more, lo, _, run = _next_task(call, call.runs)

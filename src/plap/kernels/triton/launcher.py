@@ -25,7 +25,8 @@ class Launcher:
 
     def __init__(
         self, x: Tensor, indptr: Tensor, indices: Tensor, weight: Tensor, degree: Tensor, parameter: Tensor,
-        mu: Tensor, omega: float, eps: float, rule: Rule, wanted: Wanted | None = None,
+        mu: Tensor, omega: float, eps: float, rule: Rule, wanted: Wanted | None = None, *,
+        only_x: bool = False,
     ) -> None:  # fmt: skip
         self._runs, self._nodes, self._channels = x.shape
         self._indptr, self._indices, self._w = indptr, indices, weight

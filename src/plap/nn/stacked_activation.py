@@ -1,0 +1,219 @@
+"""What stands between two linear maps of many runs at once: normalisation, ReLU, dropout, a residual."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.functional import layer_norm
+
+from plap.kernels.fused.layout import BLOCK
+from plap.kernels.fused.threads import compiled_for
+
+EPS = 1e-5
+"""Of PyTorch's normalisations, by default."""
+
+_WORTH_A_CALL = 1 << 15
+"""Numbers of a run from which on compiled loops are faster than PyTorch's own, one pass after another."""
+
+
+class Moments(NamedTuple):
+    """Of every channel over the nodes."""
+
+    mean: Tensor
+    """[R, C]."""
+    variance: Tensor
+    """[R, C], divided by the number of nodes."""
+    of_input: bool
+    """Whether they are those of what is normalised, and gradients go through them."""
+
+
+class Norm(NamedTuple):
+    """A normalisation with its weights."""
+
+    over: Literal["nodes", "channels"]
+    """As BatchNorm has it, or as LayerNorm."""
+    weight: Tensor
+    """[R, C]."""
+    bias: Tensor
+    """[R, C]."""
+    moments: Moments | None = None
+    """Needed to normalise over the nodes."""
+
+
+def moments_of(x: Tensor) -> Moments:
+    """Mean and variance over the nodes of x [R, N, C], for a normalisation of x; nobody differentiates them.
+
+    Examples
+    --------
+    >>> moments_of(torch.tensor([[[1.0], [3.0]]]))
+    Moments(mean=tensor([[2.]]), variance=tensor([[1.]]), of_input=True)
+    """
+    x = x.detach()
+    if not _has_loops(x):
+        mean = x.mean(1)
+        # torch.var along this axis takes ten times as long
+        return Moments(mean, (x - mean.unsqueeze(1)).square().mean(1), of_input=True)
+    x = x.contiguous()
+    chunks = _sums_by_chunk(x)
+    _run("moments", x, x, chunks)
+    means, squares = chunks.double().unbind(2)
+    sizes = torch.full((chunks.shape[1], 1), float(_loops().CHUNK), dtype=torch.float64)
+    sizes[-1] = x.shape[1] - _loops().CHUNK * (chunks.shape[1] - 1)
+    mean = (sizes * means).sum(1) / x.shape[1]
+    between = (sizes * (means - mean.unsqueeze(1)).square()).sum(1)
+    variance = (squares.sum(1) + between) / x.shape[1]
+    return Moments(mean.to(x.dtype), variance.to(x.dtype), of_input=True)
+
+
+def normalise(x: Tensor, norm: Norm) -> Tensor:
+    """What a normalisation makes of x [R, N, C].
+
+    Examples
+    --------
+    >>> x, one, zero = torch.tensor([[[1.0], [3.0]]]), torch.ones(1, 1), torch.zeros(1, 1)
+    >>> normalise(x, Norm("nodes", one, zero, moments_of(x))).flatten().round(decimals=2)
+    tensor([-1.,  1.])
+    """
+    weight, bias = norm.weight.unsqueeze(1), norm.bias.unsqueeze(1)
+    if norm.over == "channels":
+        return torch.addcmul(bias, layer_norm(x, x.shape[2:], eps=EPS), weight)
+    assert norm.moments is not None
+    if norm.moments.of_input:
+        centred = x - x.mean(1, keepdim=True)
+        variance = centred.square().mean(1, keepdim=True)
+    else:
+        centred, variance = x - norm.moments.mean.unsqueeze(1), norm.moments.variance.unsqueeze(1)
+    return torch.addcmul(bias, centred, weight * (variance + EPS).rsqrt())
+
+
+def activate(
+    x: Tensor,
+    norm: Norm | None = None,
+    mask: Tensor | None = None,
+    added: Tensor | None = None,
+) -> Tensor:
+    """mask · ReLU(norm(x)) + added, for R runs.
+
+    On the CPU compiled loops pass over the states once, and twice for the gradients, which cannot be
+    differentiated again.
+
+    Parameters
+    ----------
+    x : Tensor, shape [R, N, C]
+    norm : Norm, optional
+    mask : Tensor, shape [R, N, C], optional
+        Of dropout; not differentiated.
+    added : Tensor, shape [R, N, C], optional
+        The input of a residual block.
+
+    Examples
+    --------
+    >>> activate(torch.tensor([[[-1.0, 3.0]]]), added=torch.ones(1, 1, 2))
+    tensor([[[1., 4.]]])
+    """
+    if not _has_loops(x):
+        y = x if norm is None else normalise(x, norm)
+        y = y.relu() if mask is None else y.relu() * mask
+        return y if added is None else y + added
+    x = x.contiguous()
+    mask, added = (None if extra is None else extra.contiguous() for extra in (mask, added))
+    if norm is not None and norm.over == "channels":
+        return _OverChannels.apply(x, norm.weight, norm.bias, mask, added)  # type: ignore[no-untyped-call, no-any-return]
+    weights = (None, None, None) if norm is None else (norm.weight, norm.bias, norm.moments)
+    return _OverNodes.apply(x, *weights, mask, added)  # type: ignore[no-untyped-call, no-any-return]
+
+
+class _OverNodes(torch.autograd.Function):
+    """An affine map of every channel first, which may depend on x through its moments."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, moments: Moments | None,
+        mask: Tensor | None, added: Tensor | None,
+    ) -> Tensor:  # fmt: skip
+        runs, _, channels = x.shape
+        affine = x.new_zeros(runs, 3, channels)
+        root = None
+        if moments is None or weight is None or bias is None:
+            affine[:, 1] = 1
+        else:
+            root = (moments.variance + EPS).rsqrt()
+            affine[:, 0], affine[:, 1], affine[:, 2] = moments.mean, weight * root, bias
+        result = torch.empty_like(x)
+        _run("columns", x, x, affine, mask, added, result)
+        ctx.save_for_backward(x, affine, root, mask)
+        ctx.measured = moments is not None and moments.of_input
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, affine, root, mask = ctx.saved_tensors
+        grad = grad.contiguous()
+        line = x.new_zeros(x.shape[0], 2, x.shape[2])
+        of_weight = of_bias = None
+        if root is not None:
+            chunks = _sums_by_chunk(x)
+            _run("sums", x, x, affine, mask, grad, chunks)
+            of_bias, products = chunks.sum(1).unbind(1)
+            of_weight = products * root
+            if ctx.measured:
+                shares = affine[:, 1] / x.shape[1]
+                line[:, 0], line[:, 1] = shares * of_bias, shares * root.square() * products
+        of_x = torch.empty_like(x)
+        _run("columns_back", x, x, affine, mask, grad, line, of_x)
+        return of_x, of_weight, of_bias, None, None, grad if ctx.needs_input_grad[5] else None
+
+
+class _OverChannels(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, added: Tensor | None
+    ) -> Tensor:
+        affine = torch.stack([weight, bias], 1)
+        kept, result = x.new_empty(*x.shape[:2], 2), torch.empty_like(x)
+        eps = torch.tensor(EPS, dtype=torch.float64)
+        _run("rows", x, x, affine, mask, added, eps, kept, result)
+        ctx.save_for_backward(x, affine, mask, kept)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        x, affine, mask, kept = ctx.saved_tensors
+        grad = grad.contiguous()
+        chunks, of_x = _sums_by_chunk(x), torch.empty_like(x)
+        _run("rows_back", x, x, affine, mask, kept, grad, chunks, of_x)
+        of_bias, of_weight = chunks.sum(1).unbind(1)
+        return of_x, of_weight, of_bias, None, grad if ctx.needs_input_grad[4] else None
+
+
+def _has_loops(x: Tensor) -> bool:
+    """Whatever the number of runs, so that a run has the same result in every batch."""
+    _, nodes, channels = x.shape
+    worth_a_call = nodes * channels >= _WORTH_A_CALL
+    return (
+        worth_a_call
+        and channels % BLOCK == 0
+        and x.dtype in (torch.float32, torch.float64)
+        and compiled_for(x.device)
+    )
+
+
+def _sums_by_chunk(x: Tensor) -> Tensor:
+    return x.new_zeros(x.shape[0], _loops().chunks_of(x.shape[1]), 2, x.shape[2])
+
+
+def _run(step: str, x: Tensor, *arrays: Tensor | None) -> None:
+    addresses = [0 if array is None else array.data_ptr() for array in arrays]
+    _loops().launch(step, x.dtype == torch.float64, tuple(x.shape), *addresses)
+
+
+def _loops() -> Any:
+    """The module of compiled loops, imported with the first call: Numba takes a second to import."""
+    import plap.nn.activation_loops as loops  # noqa: PLC0415
+
+    return loops
