@@ -7,6 +7,8 @@ The first search of ``plap fit`` may choose among powers alone, the second among
 same split, seed and budget, to which the second adds what the penalties cost, and choose by validation;
 deeper models, which a default fit tries on some graphs, are left out of both. Where the second chooses a
 power, it is the first search to the bit (``tests/training/test_tuning.py``), which is not run again then.
+Where it chooses another penalty, the first search takes its runs from the second, which has trained all of
+them, and only its ensemble remains to be trained.
 With --json-out the file is written after every pair, and pairs that it holds already are not run again.
 Several datasets take turns, so that after an interruption each of them has about as many pairs.
 
@@ -22,14 +24,19 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
+from unittest.mock import patch
 
 from plap.data import GraphData, Split, load
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
 from plap.reporting.figures.figure import ALL
+from plap.training import RunConfig, RunResult, tuning
+from plap.training.workers import train_side_by_side
 from splits import usual_split
 
 Budget = int | Literal["auto"]
@@ -46,13 +53,33 @@ def run_pair(data: GraphData, seed: int, budget: Budget, members: int) -> dict[s
     """Both searches on the split of this seed: test accuracy in per cent, and what validation chose."""
     parts = usual_split(data, seed)
     row: dict[str, Any] = {"dataset": data.name, "seed": seed, "budget": budget, "members": members}
-    row["wider"] = run_search(data, parts, FitSettings(**FIXED, budget=budget, seeds=members, seed=seed))
-    if row["wider"]["chosen"]["penalty"] == "power":
-        row["powers"] = row["wider"] | {"cpu_seconds": None}
-        return row
-    narrower = FitSettings(**FIXED, fixed={"penalty": "power"}, budget=budget, seeds=members, seed=seed)
-    row["powers"] = run_search(data, parts, narrower)
+    with runs_trained_once():
+        row["wider"] = run_search(data, parts, FitSettings(**FIXED, budget=budget, seeds=members, seed=seed))
+        if row["wider"]["chosen"]["penalty"] == "power":
+            row["powers"] = row["wider"]
+        else:
+            narrower = FitSettings(
+                **FIXED, fixed={"penalty": "power"}, budget=budget, seeds=members, seed=seed
+            )
+            row["powers"] = run_search(data, parts, narrower)
+    row["powers"] = row["powers"] | {"cpu_seconds": None}
     return row
+
+
+@contextmanager
+def runs_trained_once() -> Iterator[None]:
+    """Searches on the same data and split train no configuration twice."""
+    known = dict[RunConfig, RunResult]()
+
+    def once(graph: Any, x: Any, y: Any, configs: Sequence[RunConfig], *rest: Any, **options: Any) -> Any:
+        missing = [config for config in configs if config not in known]
+        if missing:
+            trained = train_side_by_side(graph, x, y, missing, *rest, **options)
+            known.update(zip(missing, trained, strict=True))
+        return [known[config] for config in configs]
+
+    with patch.object(tuning, "train_side_by_side", once):
+        yield
 
 
 def run_search(data: GraphData, parts: Split, settings: FitSettings) -> dict[str, Any]:
