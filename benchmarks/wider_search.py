@@ -5,10 +5,8 @@
 
 The first search of ``plap fit`` may choose among powers alone, the second among all penalties. Both have the
 same split, seed and budget, to which the second adds what the penalties cost, and choose by validation;
-deeper models, which a default fit tries on some graphs, are left out of both. Where the second chooses a
-power, it is the first search to the bit (``tests/training/test_tuning.py``), which is not run again then.
-Where it chooses another penalty, the first search takes its runs from the second, which has trained all of
-them, and only its ensemble remains to be trained.
+deeper models, which a default fit tries on some graphs, are left out of both. The second search trains all
+that the first one does (``tests/training/test_tuning.py``), which takes its runs from there.
 With --json-out the file is written after every pair, and pairs that it holds already are not run again.
 Several datasets take turns, so that after an interruption each of them has about as many pairs.
 
@@ -54,15 +52,10 @@ def run_pair(data: GraphData, seed: int, budget: Budget, members: int) -> dict[s
     parts = usual_split(data, seed)
     row: dict[str, Any] = {"dataset": data.name, "seed": seed, "budget": budget, "members": members}
     with runs_trained_once():
-        row["wider"] = run_search(data, parts, FitSettings(**FIXED, budget=budget, seeds=members, seed=seed))
-        if row["wider"]["chosen"]["penalty"] == "power":
-            row["powers"] = row["wider"]
-        else:
-            narrower = FitSettings(
-                **FIXED, fixed={"penalty": "power"}, budget=budget, seeds=members, seed=seed
-            )
-            row["powers"] = run_search(data, parts, narrower)
-    row["powers"] = row["powers"] | {"cpu_seconds": None}
+        for search, fixed in (("wider", {}), ("powers", {"penalty": "power"})):
+            settings = FitSettings(**FIXED, fixed=fixed, budget=budget, seeds=members, seed=seed)
+            row[search] = run_search(data, parts, settings)
+    row["powers"]["cpu_seconds"] = None  # of what the first search had not trained
     return row
 
 

@@ -39,21 +39,11 @@ _STANDARD_ERRORS, _MORE_ERRORS = 3.0, 1.25
 so many times the errors of the best."""
 
 
-class Ending(NamedTuple):
-    """How a search ends: its last rung, and how many of the best predict together."""
-
-    seeds: int
-    """Of each configuration in the last rung, so that the winner does not owe it to a lucky one."""
-    together: int
-    """The winner and those that may join it, at most."""
-    errors: float
-    """Standard errors by which their scores may be behind the winner's."""
-
-
-_TWO_TOGETHER = Ending(seeds=3, together=2, errors=2.0)
-_FOUR_TOGETHER = Ending(seeds=2, together=4, errors=1.0)
+_AS_GOOD = 2.0
+"""Standard errors by which the score of a finalist may be behind the winner's."""
 _FEW_NODES = 250
-"""Validation nodes below which finalists are hardly told apart: a standard error is about three points."""
+"""Validation nodes below which finalists are hardly told apart: a standard error is about three points. It is
+better to train more of them then than each with more seeds."""
 
 
 class Rung(NamedTuple):
@@ -71,9 +61,12 @@ def check_budget(budget: Any) -> None:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
 
 
-def ending(val_nodes: int, *, bagged: bool) -> Ending:
-    """How a search ends with so many validation nodes, which every seed may draw in its own way (bagged)."""
-    return _FOUR_TOGETHER if bagged or val_nodes < _FEW_NODES else _TWO_TOGETHER
+def last_seeds(val_nodes: int, *, bagged: bool) -> int:
+    """Seeds of each finalist, so that the winner does not owe it to a lucky one.
+
+    Where few nodes validate, or every seed draws them in its own way (bagged), there are more finalists.
+    """
+    return 2 if bagged or val_nodes < _FEW_NODES else 3
 
 
 def usual_budget(graph: Graph, x: Features, models: int = 1) -> int:
@@ -150,17 +143,15 @@ def lasting(runs: Sequence[RunResult]) -> list[RunResult]:
     return [run for run in runs if not run.out_of_time or 2 * run.epochs >= longest]
 
 
-def as_good(
-    best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task, errors: float
-) -> bool:
-    """Whether mean scores differ by at most so many standard errors of a share of so many nodes.
+def as_good(best: Sequence[RunResult], other: Sequence[RunResult], val_nodes: int, task: Task) -> bool:
+    """Whether validation cannot tell another finalist from the best one, whose score has a standard error.
 
     Scores that are no shares count by their distance from a perfect one.
     """
     if not best or not other:
         return False
     score, second = (float(np.mean([run.val_score for run in runs])) for runs in (best, other))
-    return score - second <= errors * _standard_error(score, val_nodes, task)
+    return score - second <= _AS_GOOD * _standard_error(score, val_nodes, task)
 
 
 def behind(
@@ -184,10 +175,8 @@ def behind(
     top = max(best.values())
     if not math.isfinite(top):
         return set()
-    # by Agresti and Coull: a perfect score has an error too
-    known = (top * val_nodes + 2) / (val_nodes + 4) if task.metric.share else top
     margin = max(
-        _STANDARD_ERRORS * _standard_error(known, val_nodes, task),
+        _STANDARD_ERRORS * _standard_error(top, val_nodes, task),
         (_MORE_ERRORS - 1) * (_perfect(task) - top),
     )
     cut_off = {space_of[configs[k // seeds]] for k, result in enumerate(results) if result.out_of_time}
@@ -200,9 +189,12 @@ def _perfect(task: Task) -> float:
 
 def _standard_error(score: float, val_nodes: int, task: Task) -> float:
     """Of a share of so many nodes; of a score that is no share, its distance from a perfect one over √n."""
-    share = task.metric.share
-    deviation = math.sqrt(max(score * (1 - score), 0.0)) if share else _perfect(task) - score
-    return deviation / math.sqrt(max(1, val_nodes))
+    if not task.metric.share:
+        return (_perfect(task) - score) / math.sqrt(max(1, val_nodes))
+    known = (score * val_nodes + 2) / (
+        val_nodes + 4
+    )  # by Agresti and Coull: a perfect score has an error too
+    return math.sqrt(max(known * (1 - known), 0.0) / max(1, val_nodes))
 
 
 def _lowest_loss(result: RunResult) -> float:

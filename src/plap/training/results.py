@@ -110,10 +110,7 @@ class TuneResult:
     Ctrl-C."""
     interrupted: bool = False
     runners_up: tuple[RunConfig, ...] = ()
-    """The second best, if validation cannot tell it from the winner: their scores differ by at most two
-    standard errors, about. Where there are few validation nodes, or every seed divides the nodes in its own
-    way, the next three, if their scores are within one standard error. None whose time was over. They are of
-    the winner's sort: they use edges if the winner does, and are penalties other than the power if the winner
-    is, because a model that trusts long edges does not stand in for one that leaves them out."""
+    """The other finalists that validation cannot tell from the winner, best first: their scores are at most
+    two standard errors behind. They use edges if the winner does, and do without them otherwise."""
     finalists: tuple[RunResult, ...] = ()
-    """Runs of all of these in the last rung: members of an ensemble that need not be trained again."""
+    """Runs of the winner and of these in the last rung: members of an ensemble need not be trained again."""

@@ -18,7 +18,7 @@ from plap.split_masks import BaggedSplit, SplitLike
 from plap.training import halving
 from plap.training.config import RunConfig
 from plap.training.devices import usual_arithmetic
-from plap.training.halving import Ending, Rung
+from plap.training.halving import Rung
 from plap.training.loop import ProgressCallback, epoch_cost
 from plap.training.results import RunResult, Trial, TuneResult, part_of
 from plap.training.space import SearchSpace, count_models, draw_from, near_to, sharing
@@ -66,10 +66,9 @@ def tune(
     better ones longer, the few best to the end with several seeds each. Of these, the one with the best mean
     validation score wins; of equally good ones one that does without edges, such as an MLP. A lower
     validation loss makes up for a slightly lower score, the less the more validation nodes there are: with
-    few of them many candidates score about the same, and the loss tells them apart. The runner-up is returned
-    too if validation cannot distinguish it from the winner, or up to three of them where there are fewer than
-    250 validation nodes or every seed divides the nodes in its own way. Penalties of a pGNN are tried in
-    addition to its powers and, in a search of pGNN alone, change nothing unless one of them wins. Several
+    few of them many candidates score about the same, and the loss tells them apart. Finalists that validation
+    cannot distinguish from the winner are returned too. Penalties of a pGNN are tried in addition to its
+    powers: a search of pGNN alone tries all powers that it would try without them. Several
     models share the budget, a large one counting as many small ones; the spaces of one model share its part.
     The best of each space goes on to the end, unless it is clearly worse than the best of all: then
     configurations that differ from the best in a single value are tried as well, twice, and the best of these
@@ -146,19 +145,19 @@ def tune(
         if best_run.interrupted:
             return TuneResult(first, (Trial.of(best_run, 0),), best_run, interrupted=True)
     val_nodes = int(split.val.sum())
-    ending = halving.ending(val_nodes, bagged=isinstance(split, BaggedSplit))
+    seeds = halving.last_seeds(val_nodes, bagged=isinstance(split, BaggedSplit))
     available = sum(len(space.configs()) for space in spaces)
     rungs = (
         halving.hurried_rungs(epochs)
         if hurried
-        else halving.plan_rungs(epochs, available, len(sharing(spaces)), ending.seeds)
+        else halving.plan_rungs(epochs, available, len(sharing(spaces)), seeds)
     )
     drawn = draw_from(spaces, rungs[0].configs, seed, graph, x, hurried=hurried)
     stages = _Stages(
         train, deadline, len(rungs), whole=whole, nodes=graph.num_nodes, progress=progress, best_run=best_run,
         may_climb=len(spaces) > 1, may_widen=any(space.widened(space.base) for space in spaces),
     )  # fmt: skip
-    return _Halving(graph, x, spaces, drawn, task, val_nodes, ending).run(rungs, stages)
+    return _Halving(graph, x, spaces, drawn, task, val_nodes).run(rungs, stages)
 
 
 class _Halving:
@@ -172,10 +171,9 @@ class _Halving:
         drawn: dict[RunConfig, int],
         task: Task,
         val_nodes: int,
-        ending: Ending,
     ) -> None:
         self._graph, self._x, self._spaces = graph, x, spaces
-        self._task, self._val_nodes, self._ending = task, val_nodes, ending
+        self._task, self._val_nodes = task, val_nodes
         self._space_of: dict[RunConfig, int] = {}
         self._added: set[RunConfig] = set()
         self._alive: list[RunConfig] = []
@@ -286,26 +284,21 @@ class _Halving:
             least=len(sharing(self._spaces)) if len(following) > 1 else 2,
         )
 
-    def _may_join(self, best: RunConfig, other: RunConfig) -> bool:
-        """Whether both use edges or neither does, and both leave long ones out or neither."""
-        added = self._added
-        return (other in added) == (best in added) and other.uses_edges == best.uses_edges
-
     def _result(self, results: Sequence[RunResult], seeds: int, stages: _Stages) -> TuneResult:
-        """The first of those that are left, and the next ones that are as good."""
+        """The best of those that are left, and the others that are as good, with edges if it has them."""
         last = {run.config: run for run in results if run.best_epoch > 0}
 
         def runs_of(config: RunConfig) -> list[RunResult]:
             each = (config.with_values(seed=config.seed + k) for k in range(seeds))
             return halving.lasting([last[run] for run in each if run in last])
 
-        best, errors = self._alive[0], self._ending.errors
-        of_the_sort = [other for other in self._alive[1:] if self._may_join(best, other)]
+        best = self._alive[0]
         runners_up = tuple(
             other
-            for other in of_the_sort[: self._ending.together - 1]
-            if not any(run.out_of_time for run in runs_of(other))
-            and halving.as_good(runs_of(best), runs_of(other), self._val_nodes, self._task, errors)
+            for other in self._alive[1:]
+            if other.uses_edges == best.uses_edges
+            and not any(run.out_of_time for run in runs_of(other))
+            and halving.as_good(runs_of(best), runs_of(other), self._val_nodes, self._task)
         )
         finalists = tuple(run for config in (best, *runners_up) for run in runs_of(config))
         return TuneResult(
