@@ -4,24 +4,34 @@
                                           [--json-out FILE]
 
 Each row is one default search with all members on one division of the nodes, and test accuracy and log loss
-of several ensembles of its runs:
+of several ensembles of the runs of its last round:
 
-"now"
-    What a fit with four members does: the winner, and the runner-up if validation cannot tell them apart.
 "winner"
-    The winner's three seeds.
+    The winner's seeds.
+"before"
+    The winner and the next best that validate within two standard errors of it; where fewer than 250 nodes
+    validate, up to three of them within one. Powers and penalties, and networks with and without edges, do
+    not join each other.
+"as good"
+    All that validate within two standard errors of the winner and have edges if it does: what a fit does.
+    "as good, 8" and "as good, 4" are the first eight and four members: a seed of each, then another.
+"as good, of its sort"
+    The same, but powers and penalties do not join each other.
 "finalists"
-    All configurations of the last round, equally weighted.
+    All configurations of the last round.
 "bootstrap"
     All configurations of the last round, weighted by how often each has the highest validation accuracy when
-    the validation nodes are drawn with replacement. "bootstrap of all" takes those of the second round too.
+    the validation nodes are drawn with replacement.
 
-Each configuration stands for the mean probabilities of its seeds. Rows that the file holds already are not
-run again. DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA by default.
+But for the first eight and four, each configuration stands for the mean probabilities of its seeds. Rows that
+the file holds already are not run again. DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA
+by default.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 import statistics
 from collections.abc import Sequence
 from functools import partial
@@ -30,10 +40,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plap.data import load
+from plap.data import split as split_nodes
 from plap.fitting import FitSettings
 from plap.fitting.search import fit_model
 from plap.fitting.settings import MODEL
-from plap.training import RunResult, tuning
+from plap.training import RunConfig, RunResult, tuning
 from plap.training.halving import Rung, usual_budget
 from saved_rows import Row, complete, usual_options
 from splits import usual_split
@@ -41,71 +52,88 @@ from splits import usual_split
 SETS = ("texas", "wisconsin", "cornell", "cora", "citeseer", "chameleon-filtered")
 MEMBERS = 4
 DRAWS = 400
-FIRST_ROUND = 100
-"""Epochs of a run in the first round of a search, which are too few for a member."""
+FEW_NODES, FOUR, TWO = 250, (4, 1.0), (2, 2.0)
+"""Of the rule of before: validation nodes below which four predict together instead of two, and the standard
+errors that are allowed for each."""
 
 
-class Candidate(NamedTuple):
-    """A configuration, the mean over its seeds."""
+class Finalist(NamedTuple):
+    """A configuration of the last round."""
 
-    finalist: bool
-    test: np.ndarray
-    """Probabilities of the test nodes [T, L]."""
+    config: RunConfig
+    score: float
+    """On the validation nodes, the mean over its seeds."""
     right: np.ndarray
     """Share of the seeds that have a validation node right, [V]."""
+    test: list[np.ndarray]
+    """Probabilities of the test nodes, [T, L] for each seed."""
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean probabilities of the seeds."""
+        mean: np.ndarray = np.mean(self.test, 0)
+        return mean
+
+    @property
+    def leaves_edges_out(self) -> bool:
+        """Whether it has a penalty other than a power."""
+        return getattr(self.config.parameters, "penalty", "power") != "power"
 
 
 def measure(dataset: str, split: int, *, root: str | None = None) -> Row:
     """One search, and what its ensembles come to."""
     data = load(dataset, root)
-    parts = usual_split(data, split)
-    runs: dict[Any, list[tuple[bool, RunResult]]] = {}
+    parts = split_nodes(data, "public") if "metattack" in dataset else usual_split(data, split)
+    last: dict[RunConfig, list[RunResult]] = {}
     train = tuning._Stages.run
 
     def keep(self: Any, configs: Any, rung: Rung, *rest: Any, **more: Any) -> list[RunResult]:
         results = train(self, configs, rung, *rest, **more)
-        if rung.epochs != FIRST_ROUND:
+        if rung.epochs == 0:
             for run in results:
-                key = run.config.with_values(seed=0, max_epochs=1)
-                runs.setdefault(key, []).append((rung.epochs == 0, run))
+                last.setdefault(run.config.with_values(seed=0), []).append(run)
         return results
 
     tuning._Stages.run = keep  # type: ignore[method-assign]
     try:
         budget = usual_budget(data.graph, data.x, models=2)
-        settings = FitSettings(seeds=MEMBERS, time_limit=None, budget=budget)
+        seed = split if "metattack" in dataset else 0
+        settings = FitSettings(seeds=MEMBERS, time_limit=None, budget=budget, seed=seed)
         found = fit_model(data.graph, data.x, data.y, parts, settings, MODEL, task=data.task)
     finally:
         tuning._Stages.run = train  # type: ignore[method-assign]
-
-    def test(run: RunResult) -> np.ndarray:
-        return run.logits.softmax(-1)[parts.test].numpy()
-
-    def right(run: RunResult) -> np.ndarray:
-        return (run.logits.argmax(-1) == data.y)[parts.val].double().numpy()
-
-    candidates, winner = [], []
-    for key, tried in runs.items():
-        last = [run for final, run in tried if final] or [run for _, run in tried]
-        finalist = any(final for final, _ in tried)
-        candidates.append(
-            Candidate(finalist, np.mean([*map(test, last)], 0), np.mean([*map(right, last)], 0))
+    finalists = [
+        Finalist(
+            config,
+            statistics.fmean(run.val_score for run in runs),
+            np.mean([(run.logits.argmax(-1) == data.y)[parts.val].double().numpy() for run in runs], 0),
+            [run.logits.softmax(-1)[parts.test].numpy() for run in runs],
         )
-        if key == found.config.with_values(seed=0, max_epochs=1):
-            winner = [test(run) for run in last]
-    now = np.mean([test(run) for run in found.members], 0)
-    return judge(candidates, now, np.mean(winner, 0), data.y[parts.test].numpy())
+        for config, runs in last.items()
+    ]
+    return judge(finalists, found.config.with_values(seed=0), data.y[parts.test].numpy())
 
 
-def judge(candidates: Sequence[Candidate], now: np.ndarray, winner: np.ndarray, labels: np.ndarray) -> Row:
+def judge(finalists: Sequence[Finalist], best: RunConfig, labels: np.ndarray) -> Row:
     """Test accuracy in per cent and log loss of every rule."""
-    finalists = [candidate for candidate in candidates if candidate.finalist]
+    winner = next(each for each in finalists if each.config == best)
+    order = sorted(finalists, key=lambda each: (each is not winner, -each.score))
+    nodes = winner.right.size
+    joined = [each for each in order if as_good(winner, each, 2.0)]
+    of_its_sort = [each for each in joined if each.leaves_edges_out == winner.leaves_edges_out]
+    most, errors = FOUR if nodes < FEW_NODES else TWO
+    before = [each for each in of_its_sort[:most] if as_good(winner, each, errors)]
+    in_turns = [test for turn in itertools.zip_longest(*(each.test for each in joined)) for test in turn]
+    members = [test for test in in_turns if test is not None]
     ensembles = {
-        "now": now,
-        "winner": winner,
-        "finalists": np.mean([candidate.test for candidate in finalists], 0),
+        "winner": winner.mean,
+        "before": np.mean([each.mean for each in before], 0),
+        "as good": np.mean([each.mean for each in joined], 0),
+        "as good, 8": np.mean(members[:8], 0),
+        "as good, 4": np.mean(members[:4], 0),
+        "as good, of its sort": np.mean([each.mean for each in of_its_sort], 0),
+        "finalists": np.mean([each.mean for each in finalists], 0),
         "bootstrap": by_bootstrap(finalists),
-        "bootstrap of all": by_bootstrap(candidates),
     }
     accuracy = {name: 100 * float((p.argmax(1) == labels).mean()) for name, p in ensembles.items()}
     loss = {
@@ -113,21 +141,31 @@ def judge(candidates: Sequence[Candidate], now: np.ndarray, winner: np.ndarray, 
         for name, p in ensembles.items()
     }
     return {
+        "finalists": len(finalists),
+        "joined": len(joined),
         "accuracy": {name: round(value, 2) for name, value in accuracy.items()},
         "log loss": {name: round(value, 4) for name, value in loss.items()},
     }
 
 
-def by_bootstrap(candidates: Sequence[Candidate]) -> np.ndarray:
-    """Candidates weighted by how often they are the best on Bayesian bootstraps of the validation nodes."""
-    right = np.array([candidate.right for candidate in candidates])
+def as_good(winner: Finalist, other: Finalist, errors: float) -> bool:
+    """Whether another finalist is at most so many standard errors of the winner's score behind it."""
+    nodes = winner.right.size
+    known = (winner.score * nodes + 2) / (nodes + 4)
+    margin = errors * math.sqrt(known * (1 - known) / nodes)
+    return winner.score - other.score <= margin and winner.config.uses_edges == other.config.uses_edges
+
+
+def by_bootstrap(finalists: Sequence[Finalist]) -> np.ndarray:
+    """Finalists weighted by how often they are the best on Bayesian bootstraps of the validation nodes."""
+    right = np.array([each.right for each in finalists])
     draws = np.random.default_rng(0).dirichlet(np.ones(right.shape[1]), DRAWS)
-    wins = np.bincount((right @ draws.T).argmax(0), minlength=len(candidates))
-    return np.average([candidate.test for candidate in candidates], 0, wins)
+    wins = np.bincount((right @ draws.T).argmax(0), minlength=len(finalists))
+    return np.average([each.mean for each in finalists], 0, wins)
 
 
 def summary(rows: list[Row]) -> list[str]:
-    """One line per dataset and measure."""
+    """One line per dataset and measure, and the mean gains over the rule of before with standard errors."""
     lines = []
     for name in dict.fromkeys(row["dataset"] for row in rows):
         mine = [row for row in rows if row["dataset"] == name]
@@ -136,7 +174,10 @@ def summary(rows: list[Row]) -> list[str]:
                 rule: statistics.fmean(row[measured][rule] for row in mine) for rule in mine[0][measured]
             }
             told = ", ".join(f"{rule} {mean:.4g}" for rule, mean in means.items())
-            lines.append(f"{name}, {len(mine)} splits, {measured}: {told}")
+            gains = [row[measured]["as good, 8"] - row[measured]["before"] for row in mine]
+            error = statistics.stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else math.nan
+            gain = f"{statistics.fmean(gains):+.3g} ± {error:.2g}"
+            lines.append(f"{name}, {len(mine)} splits, {measured}: {told}; eight over before {gain}")
     return lines
 
 

@@ -180,3 +180,16 @@ def test_search_figure_needs_a_choice() -> None:
 def test_confusion_must_be_square() -> None:
     with pytest.raises(InputError, match="2 rows of 2"):
         ConfusionMatrix(("a", "b"), ((1, 2), (3,)))
+
+
+def test_of_runners_up_the_page_lists_only_what_differs() -> None:
+    chosen: dict[str, float | int | str] = {"p": 1.5, "K": 4, "hidden": 16}
+    report = replace(
+        report_samples.report(),
+        chosen=chosen,
+        runners_up=[chosen | {"p": 2.0}, chosen | {"K": 8, "hidden": 64}],
+    )
+    lists = dict(report.provenance_lists)
+    assert lists["Selected hyperparameters"] == chosen
+    assert (lists["Runner-up 1"], lists["Runner-up 2"]) == ({"p": 2.0}, {"K": 8, "hidden": 64})
+    assert "Only what differs" in fit_page(report)

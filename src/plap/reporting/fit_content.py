@@ -225,10 +225,19 @@ class FitReport:
         )
 
     @property
+    def how_runners_up_differ(self) -> list[dict[str, float | int | str]]:
+        """Their values that are not those of the selected hyperparameters."""
+        return [
+            {name: value for name, value in values.items() if self.chosen.get(name) != value}
+            for values in self.runners_up
+        ]
+
+    @property
     def provenance_lists(self) -> list[tuple[str, Mapping[str, float | int | str]]]:
         """Headings, and what stands below them."""
-        several = len(self.runners_up) > 1
-        others = ((f"Runner-up {k}" if several else "Runner-up", c) for k, c in enumerate(self.runners_up, 1))
+        differing = self.how_runners_up_differ
+        several = len(differing) > 1
+        others = ((f"Runner-up {k}" if several else "Runner-up", c) for k, c in enumerate(differing, 1))
         return [
             ("Selected hyperparameters", self.chosen),
             *others,

@@ -97,8 +97,7 @@ def show_fit(report: FitReport, folder: Path, console: Console | None = None) ->
     print_line(console, f"Selected hyperparameters: {_listed(report.chosen)}")
     if report.runners_up:
         print_line(console, f"{report.about_runners_up}. What differs:")
-        for values in report.runners_up:
-            differing = {name: v for name, v in values.items() if report.chosen.get(name) != v}
+        for differing in report.how_runners_up_differ:
             print_line(console, f"· {_listed(differing)}")
     place = f"Predictions, model and page are in {folder}: open {folder / 'report.html'}"
     print_line(console, place, wrap=False)
