@@ -17,7 +17,7 @@ import plap
 import problems
 import textbook
 from allocations import Allocations
-from plap.kernels.fused import threads
+from plap.kernels.fused import calling
 from plap.penalties import MCP, Huber, Penalty, Power, Welsch
 
 
@@ -296,10 +296,10 @@ def test_same_bits_whatever_the_threads(penalty: Penalty, monkeypatch: pytest.Mo
         return result.detach(), leaf.grad
 
     expected = both()
-    monkeypatch.setattr(threads, "count", lambda work, grain: 2)
+    monkeypatch.setattr(calling, "count", lambda work, grain: 2)
     for got, wanted in zip(both(), expected, strict=True):
         assert torch.equal(got, wanted)
-    monkeypatch.setattr(threads, "_openmp_fork", lambda: None)
+    monkeypatch.setattr(calling, "_openmp_fork", lambda: None)
     for got, wanted in zip(both(), expected, strict=True):
         assert torch.equal(got, wanted)
 

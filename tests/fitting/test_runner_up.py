@@ -98,8 +98,8 @@ def test_members_that_divide_the_nodes_take_turns_at_all_that_are_as_good(
     said = " ".join(capsys.readouterr().out.split())
     others = sum(not fitted.is_of_winner(run) for run in fitted.members)
     sentence = (
-        f"Validation cannot separate the {count} best configurations of the search, so {others} of the 6 "
-        "members of the ensemble have those of the runners-up"
+        f"{count} configurations that validation cannot tell apart predict together: {others} of the 6 "
+        "members of the ensemble have those of runners-up"
     )
     assert f"{sentence}." in page
     assert f"{sentence}. What differs: · " in said

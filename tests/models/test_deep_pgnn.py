@@ -9,6 +9,7 @@ import torch
 
 import tiny_training as tiny
 from plap.models import find_model
+from plap.nn import stacked_activation
 from plap.training import RunConfig, build_module, train_runs
 
 KIND = find_model("deep-pgnn")
@@ -28,6 +29,14 @@ def config(block: str, **values: Any) -> RunConfig:
     return RunConfig("deep-pgnn", **usual | BLOCKS[block] | values)
 
 
+@pytest.fixture(params=[True, False], ids=["loops", "PyTorch"])
+def _compiled_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is between two linear maps, by compiled loops as on larger graphs, or by PyTorch."""
+    if request.param:
+        monkeypatch.setattr(stacked_activation, "_WORTH_A_CALL", 1)
+
+
+@pytest.mark.usefixtures("_compiled_or_not")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_stacked_run_is_what_a_plain_loop_over_the_module_gives(block: str) -> None:
     data = tiny.data()
@@ -40,6 +49,7 @@ def test_a_stacked_run_is_what_a_plain_loop_over_the_module_gives(block: str) ->
     assert result.history.val_loss.tolist() == pytest.approx(val, abs=1e-9)
 
 
+@pytest.mark.usefixtures("_compiled_or_not")
 @pytest.mark.parametrize("block", BLOCKS)
 def test_the_state_loads_into_the_module_and_gives_the_logits(block: str) -> None:
     data = tiny.data()

@@ -108,8 +108,8 @@ def test_loops_and_pytorch_agree(kind: str, dtype: torch.dtype, monkeypatch: pyt
     given = Arguments()
     results = []
     for has_loops in (True, False):
-        monkeypatch.setattr(stacked_activation, "compiled_for", lambda device, has_loops=has_loops: has_loops)
         norm = given.norm(kind)
+        monkeypatch.setattr(stacked_activation, "compiled_for", lambda device, has_loops=has_loops: has_loops)
         if norm is not None:
             moments = norm.moments
             if moments is not None:
@@ -135,6 +135,13 @@ def test_what_is_not_a_number_stays_so(kind: str) -> None:
     y = activate(given.x, given.norm(kind))
     assert y[0, 0, 0].isnan()
     assert y[1].isfinite().all()
+
+
+def test_infinite_states_have_pytorchs_gradient() -> None:
+    x = torch.tensor([[[-torch.inf, torch.inf, *6 * [1.0]]]], requires_grad=True)
+    (slope,) = torch.autograd.grad(activate(x).sum(), x)
+    (expected,) = torch.autograd.grad(x.relu().sum(), x)
+    assert slope.equal(expected)
 
 
 @pytest.mark.parametrize("kind", NORMS)

@@ -28,7 +28,7 @@ from plap.training import (
     train_runs,
     tune,
 )
-from plap.training.halving import as_good, behind, last_seeds, ranked, survivors, usual_budget
+from plap.training.halving import as_good, behind, ranked, seeds_per_finalist, survivors, usual_budget
 from plap.training.loop import epoch_cost
 from plap.training.space import count_models, draw_from, near_to
 from plap.training.workers import train_side_by_side
@@ -496,7 +496,7 @@ def test_a_finalist_is_handed_on_if_it_is_as_good(equal: bool, monkeypatch: pyte
 
 def test_finalists_have_fewer_seeds_where_validation_tells_little() -> None:
     for bagged, val_nodes, seeds in ((False, 249, 2), (False, 250, 3), (True, 249, 2), (True, 250, 2)):
-        assert last_seeds(val_nodes, bagged=bagged) == seeds
+        assert seeds_per_finalist(val_nodes, bagged=bagged) == seeds
 
 
 @pytest.mark.parametrize("bagged", [True, False])

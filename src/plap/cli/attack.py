@@ -51,7 +51,9 @@ def attack(
             help="Retrain the model on each attacked graph: the attack comes before training.",
         ),
     ] = False,
-    members: Annotated[int, typer.Option(help="Ensemble members that are attacked together.", min=1)] = 4,
+    members: Annotated[
+        int, typer.Option(help="How many ensemble members are attacked together, the first ones.", min=1)
+    ] = 4,
     steps: Annotated[int, typer.Option(help="Steps of each attack.", min=2)] = 60,
     seed: Annotated[int, typer.Option(help="Random seed of the attack.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Draw the curve into this PNG file.")] = None,

@@ -55,7 +55,7 @@ def attack_fit(
     poison : bool
         Retrain the model on each attacked graph: the attack comes before training.
     members : int
-        Ensemble members that are attacked together.
+        How many ensemble members are attacked together, the first ones.
     steps, seed :
         As for :func:`plap.insight.attack_curve`.
     """

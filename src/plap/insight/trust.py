@@ -56,7 +56,7 @@ def edge_trust(
 
     Where many edges are false, they would be examples of an edge as well. Members whose penalty leaves out
     edges that are too long (MCP, for instance) say which: an edge then counts as an example as far as it
-    counts for them, at most once.
+    counts for the members on average, at most once. For members with other penalties every edge counts.
 
     Parameters
     ----------
@@ -171,12 +171,15 @@ def _without_each_part(
 
 
 def _belief(members: Sequence[torch.nn.Module], x: Features, graph: Graph) -> Tensor:
-    """How far each entry is an example of an edge, from 0 to 1, by the members that leave edges out."""
-    robust = [member for member in members if _leaves_edges_out(member)]
-    if not robust:
-        return torch.ones(graph.num_entries, dtype=torch.float64)
-    weights = [relative_weights(learned_weights(member, x, graph), graph) for member in robust]
-    return torch.stack(weights).double().mean(0).clamp(_LEAST_BELIEF, 1)
+    """How far each entry is an example of an edge, from 0 to 1: wholly for members that leave none out."""
+    every = torch.ones(graph.num_entries, dtype=torch.float64)
+    weights = [
+        relative_weights(learned_weights(member, x, graph), graph).double()
+        if _leaves_edges_out(member)
+        else every
+        for member in members
+    ]
+    return torch.stack(weights).mean(0).clamp(_LEAST_BELIEF, 1)
 
 
 def _leaves_edges_out(member: torch.nn.Module) -> bool:

@@ -97,8 +97,8 @@ class Kernels(NamedTuple):
     """What a backend brings."""
 
     launcher: Callable[..., Launcher]
-    """A launcher of (x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted), and, by
-    name, of whether the gradient of x is all that is wanted on the way back."""
+    """A launcher of (x, indptr, indices, weight, degree, parameter, mu, omega, eps, rule, wanted), with the
+    keyword ``only_x``: whether only the gradient of x is wanted, so that the rest need not be made."""
     padded: Callable[[int], int]
     """Channels of a row as the kernels store it."""
 

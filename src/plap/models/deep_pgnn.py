@@ -160,7 +160,7 @@ def _head(
     norms, masks = (f"norms.{k}" for k in itertools.count()), itertools.count()
 
     def prepared(x: Tensor) -> Tensor:
-        norm = _norm(state, next(norms), settings, x, epoch) if prenorm else None
+        norm = _norm(state, next(norms), settings, x, epoch, differentiable=True) if prenorm else None
         return x if norm is None else normalise(x, norm)
 
     def activated(x: Tensor, added: Tensor | None = None) -> Tensor:
@@ -204,7 +204,15 @@ def _propagated(state: State, conv: str, x: Tensor, graph: Graph, settings: Stac
     return propagate_unchecked(x, graph, p, mu, settings.common("K"))
 
 
-def _norm(state: State, name: str, settings: StackedSettings, x: Tensor, epoch: int | None) -> Norm | None:
+def _norm(
+    state: State,
+    name: str,
+    settings: StackedSettings,
+    x: Tensor,
+    epoch: int | None,
+    *,
+    differentiable: bool = False,
+) -> Norm | None:
     """The normalisation of x for every run by itself, as the modules of PyTorch have it."""
     kind = settings.common("norm")
     if kind == "none":
@@ -215,7 +223,7 @@ def _norm(state: State, name: str, settings: StackedSettings, x: Tensor, epoch: 
     if epoch is None:
         kept = Moments(state[f"{name}.running_mean"], state[f"{name}.running_var"], of_input=False)
         return Norm("nodes", weight, bias, kept)
-    moments = moments_of(x)
+    moments = moments_of(x, differentiable=differentiable)
     _remember(state, name, moments, x.shape[1])
     return Norm("nodes", weight, bias, moments)
 

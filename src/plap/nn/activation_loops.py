@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from plap.kernels.fused import threads
+from plap.kernels.fused import calling
+from plap.kernels.fused.calling import BLOCK
 from plap.kernels.fused.jit import (
     Codegen,
     array_at,
@@ -23,7 +24,6 @@ from plap.kernels.fused.jit import (
     task_loop,
 )
 from plap.kernels.fused.lanes import add, dot, load, scale, splat, store, subtract, times
-from plap.kernels.fused.layout import BLOCK
 
 __all__ = ["BLOCK", "CHUNK", "launch"]
 
@@ -54,11 +54,11 @@ def launch(step: str, double: bool, sizes: tuple[int, int, int], *addresses: int
     runs, nodes, channels = sizes
     call = np.zeros(16, dtype=np.int64)
     call[1 : 5 + len(addresses)] = [*sizes, chunks_of(nodes), *addresses]
-    threads.run(*_loop(step, double), call.ctypes.data, threads.count(runs * nodes * channels, _GRAIN))
+    calling.run(*_loop(step, double), call.ctypes.data, calling.count(runs * nodes * channels, _GRAIN))
 
 
 @cache
-def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
+def _loop(step: str, double: bool) -> tuple[calling.TaskLoop, int]:
     """A step as a C function that takes tasks, and its address."""
     real = np.float64 if double else np.float32
     which = _STEPS.index(step)
@@ -200,13 +200,14 @@ def _sums_of_columns(
 def _columns_back(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """factor · (gradient before ReLU) − constant − slope · (x − centre): the gradient of the states.
 
-    Arrays: states; centre, factor, shift [3, C]; mask (or 0); gradient; constant and slope [2, C]; result.
+    Arrays: states; centre, factor, shift [3, C]; mask (or 0); gradient; constant and slope [2, C] (or 0);
+    result.
     """
     N, C = call[2], call[3]
     x, affine = _array(call[5], run, N * C, real), _array(call[6], run, 3 * C, real)
     mask, masked = _array(call[7], run, N * C, real), call[7] != 0
     grad, line = _array(call[8], run, N * C, real), _array(call[9], run, 2 * C, real)
-    out = _array(call[10], run, N * C, real)
+    sloped, out = call[9] != 0, _array(call[10], run, N * C, real)
     for row in range(first, end):
         for c in range(0, C, BLOCK):
             at = np.uint64(row * C + c)
@@ -215,8 +216,11 @@ def _columns_back(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
             if masked:
                 g = times(g, load(mask, at, (0,)))
             g = _where_positive(add(times(apart, factor), load(affine, np.uint64(2 * C + c), (0,))), g)
-            g = subtract(times(factor, g), load(line, np.uint64(c), (0,)))
-            store(out, at, subtract(g, times(apart, load(line, np.uint64(C + c), (0,)))))
+            g = times(factor, g)
+            if sloped:
+                g = subtract(g, load(line, np.uint64(c), (0,)))
+                g = subtract(g, times(apart, load(line, np.uint64(C + c), (0,))))
+            store(out, at, g)
 
 
 @compiled

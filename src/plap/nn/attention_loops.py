@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from plap.kernels.fused import threads
+from plap.kernels.fused import calling
+from plap.kernels.fused.calling import BLOCK
 from plap.kernels.fused.jit import (
     Codegen,
     array_at,
@@ -34,7 +35,6 @@ from plap.kernels.fused.lanes import (
     subtract,
     times,
 )
-from plap.kernels.fused.layout import BLOCK
 
 __all__ = ["BLOCK", "SLOPE", "launch"]
 
@@ -60,15 +60,15 @@ def launch(step: str, double: bool, sizes: tuple[int, int, int, int, int], *addr
         Of the arrays, in the order in which the step's function names them.
     """
     runs, nodes, entries, heads, channels = sizes
-    workers = threads.count(runs * (entries + nodes) * heads * channels // BLOCK, _GRAIN)
+    workers = calling.count(runs * (entries + nodes) * heads * channels // BLOCK, _GRAIN)
     pieces = 1 if workers == 1 or runs >= 4 * workers else 8 * workers
     call = np.zeros(16, dtype=np.int64)
     call[1 : 7 + len(addresses)] = [*sizes, pieces, *addresses]
-    threads.run(*_loop(step, double), call.ctypes.data, workers)
+    calling.run(*_loop(step, double), call.ctypes.data, workers)
 
 
 @cache
-def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
+def _loop(step: str, double: bool) -> tuple[calling.TaskLoop, int]:
     """A step as a C function that takes tasks, a piece of the rows of one run each, and its address."""
     real = np.float64 if double else np.float32
     which = _STEPS.index(step)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numba import carray
 
-from plap.kernels.fused import threads
+from plap.kernels.fused import calling
+from plap.kernels.fused.calling import BLOCK
 from plap.kernels.fused.jit import (
     array_at,
     compiled,
@@ -21,7 +22,6 @@ from plap.kernels.fused.jit import (
     task_loop,
 )
 from plap.kernels.fused.lanes import add, load, splat, store, subtract, times
-from plap.kernels.fused.layout import BLOCK
 
 __all__ = ["BLOCK", "launch"]
 
@@ -36,11 +36,11 @@ def launch(step: str, double: bool, rows: int, units: int, *addresses: int) -> N
     """Run a step on as many threads as it is worth; addresses in the order in which it names its arrays."""
     call = np.zeros(16, dtype=np.int64)
     call[1 : 3 + len(addresses)] = [rows, units, *addresses]
-    threads.run(*_loop(step, double), call.ctypes.data, threads.count(rows * units // BLOCK, _GRAIN))
+    calling.run(*_loop(step, double), call.ctypes.data, calling.count(rows * units // BLOCK, _GRAIN))
 
 
 @cache
-def _loop(step: str, double: bool) -> tuple[threads.TaskLoop, int]:
+def _loop(step: str, double: bool) -> tuple[calling.TaskLoop, int]:
     real = np.float64 if double else np.float32
     which = _STEPS.index(step)
     stamp = source_stamp()

@@ -9,8 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import layer_norm
 
-from plap.kernels.fused.layout import BLOCK
-from plap.kernels.fused.threads import compiled_for
+from plap.kernels.fused.calling import BLOCK, compiled_for
 
 EPS = 1e-5
 """Of PyTorch's normalisations, by default."""
@@ -43,21 +42,22 @@ class Norm(NamedTuple):
     """Needed to normalise over the nodes."""
 
 
-def moments_of(x: Tensor) -> Moments:
-    """Mean and variance over the nodes of x [R, N, C], for a normalisation of x; nobody differentiates them.
+def moments_of(x: Tensor, *, differentiable: bool = False) -> Moments:
+    """Mean and variance over the nodes of x [R, N, C], for a normalisation of x.
+
+    For :func:`activate` they need not be ``differentiable``, and then compiled loops may make them.
 
     Examples
     --------
     >>> moments_of(torch.tensor([[[1.0], [3.0]]]))
     Moments(mean=tensor([[2.]]), variance=tensor([[1.]]), of_input=True)
     """
-    x = x.detach()
-    if not _has_loops(x):
+    if differentiable or not _loops_pay(x):
         mean = x.mean(1)
         # torch.var along this axis takes ten times as long
         return Moments(mean, (x - mean.unsqueeze(1)).square().mean(1), of_input=True)
-    x = x.contiguous()
-    chunks = _sums_by_chunk(x)
+    x = x.detach().contiguous()
+    chunks = _room_for_sums(x)
     _run("moments", x, x, chunks)
     means, squares = chunks.double().unbind(2)
     sizes = torch.full((chunks.shape[1], 1), float(_loops().CHUNK), dtype=torch.float64)
@@ -69,24 +69,21 @@ def moments_of(x: Tensor) -> Moments:
 
 
 def normalise(x: Tensor, norm: Norm) -> Tensor:
-    """What a normalisation makes of x [R, N, C].
+    """What a normalisation makes of x [R, N, C], with differentiable moments if they are those of x.
 
     Examples
     --------
     >>> x, one, zero = torch.tensor([[[1.0], [3.0]]]), torch.ones(1, 1), torch.zeros(1, 1)
-    >>> normalise(x, Norm("nodes", one, zero, moments_of(x))).flatten().round(decimals=2)
+    >>> norm = Norm("nodes", one, zero, moments_of(x, differentiable=True))
+    >>> normalise(x, norm).flatten().round(decimals=2)
     tensor([-1.,  1.])
     """
     weight, bias = norm.weight.unsqueeze(1), norm.bias.unsqueeze(1)
     if norm.over == "channels":
         return torch.addcmul(bias, layer_norm(x, x.shape[2:], eps=EPS), weight)
     assert norm.moments is not None
-    if norm.moments.of_input:
-        centred = x - x.mean(1, keepdim=True)
-        variance = centred.square().mean(1, keepdim=True)
-    else:
-        centred, variance = x - norm.moments.mean.unsqueeze(1), norm.moments.variance.unsqueeze(1)
-    return torch.addcmul(bias, centred, weight * (variance + EPS).rsqrt())
+    mean, variance = norm.moments.mean.unsqueeze(1), norm.moments.variance.unsqueeze(1)
+    return torch.addcmul(bias, x - mean, weight * (variance + EPS).rsqrt())
 
 
 def activate(
@@ -105,7 +102,7 @@ def activate(
     x : Tensor, shape [R, N, C]
     norm : Norm, optional
     mask : Tensor, shape [R, N, C], optional
-        Of dropout; not differentiated.
+        Of dropout; not differentiated. This, the residual and the norm's weights have the type of x.
     added : Tensor, shape [R, N, C], optional
         The input of a residual block.
 
@@ -114,12 +111,14 @@ def activate(
     >>> activate(torch.tensor([[[-1.0, 3.0]]]), added=torch.ones(1, 1, 2))
     tensor([[[1., 4.]]])
     """
-    if not _has_loops(x):
+    if not _loops_pay(x):
         y = x if norm is None else normalise(x, norm)
         y = y.relu() if mask is None else y.relu() * mask
         return y if added is None else y + added
+    given = (mask, added, *(() if norm is None else (norm.weight, norm.bias)))
+    assert all(each is None or each.dtype == x.dtype for each in given)
     x = x.contiguous()
-    mask, added = (None if extra is None else extra.contiguous() for extra in (mask, added))
+    mask, added = (None if each is None else each.expand_as(x).contiguous() for each in (mask, added))
     if norm is not None and norm.over == "channels":
         return _OverChannels.apply(x, norm.weight, norm.bias, mask, added)  # type: ignore[no-untyped-call, no-any-return]
     weights = (None, None, None) if norm is None else (norm.weight, norm.bias, norm.moments)
@@ -153,22 +152,23 @@ class _OverNodes(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, affine, root, mask = ctx.saved_tensors
         grad = grad.contiguous()
-        line = x.new_zeros(x.shape[0], 2, x.shape[2])
-        of_weight = of_bias = None
+        line = of_weight = of_bias = None
         if root is not None:
-            chunks = _sums_by_chunk(x)
+            chunks = _room_for_sums(x)
             _run("sums", x, x, affine, mask, grad, chunks)
             of_bias, products = chunks.sum(1).unbind(1)
             of_weight = products * root
             if ctx.measured:
                 shares = affine[:, 1] / x.shape[1]
-                line[:, 0], line[:, 1] = shares * of_bias, shares * root.square() * products
+                line = torch.stack([shares * of_bias, shares * root.square() * products], 1)
         of_x = torch.empty_like(x)
         _run("columns_back", x, x, affine, mask, grad, line, of_x)
         return of_x, of_weight, of_bias, None, None, grad if ctx.needs_input_grad[5] else None
 
 
 class _OverChannels(torch.autograd.Function):
+    """LayerNorm first."""
+
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, mask: Tensor | None, added: Tensor | None
@@ -185,14 +185,14 @@ class _OverChannels(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, affine, mask, kept = ctx.saved_tensors
         grad = grad.contiguous()
-        chunks, of_x = _sums_by_chunk(x), torch.empty_like(x)
+        chunks, of_x = _room_for_sums(x), torch.empty_like(x)
         _run("rows_back", x, x, affine, mask, kept, grad, chunks, of_x)
         of_bias, of_weight = chunks.sum(1).unbind(1)
         return of_x, of_weight, of_bias, None, grad if ctx.needs_input_grad[4] else None
 
 
-def _has_loops(x: Tensor) -> bool:
-    """Whatever the number of runs, so that a run has the same result in every batch."""
+def _loops_pay(x: Tensor) -> bool:
+    """Whether compiled loops are faster for a single run, so that every batch treats it in the same way."""
     _, nodes, channels = x.shape
     worth_a_call = nodes * channels >= _WORTH_A_CALL
     return (
@@ -203,7 +203,8 @@ def _has_loops(x: Tensor) -> bool:
     )
 
 
-def _sums_by_chunk(x: Tensor) -> Tensor:
+def _room_for_sums(x: Tensor) -> Tensor:
+    """Two numbers for each channel and chunk of rows, all 0."""
     return x.new_zeros(x.shape[0], _loops().chunks_of(x.shape[1]), 2, x.shape[2])
 
 

@@ -11,7 +11,7 @@ from torch.nn.functional import leaky_relu, pad
 
 from plap.calculus import log_norm
 from plap.graph import Graph
-from plap.kernels.fused.threads import compiled_for
+from plap.kernels.fused.calling import compiled_for
 from plap.memo import Memo
 
 _SLOPE = 0.2

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from plap.kernels.fused.threads import compiled_for
+from plap.kernels.fused.calling import compiled_for
 
 
 class Weights(NamedTuple):

@@ -216,11 +216,11 @@ class FitReport:
     def about_runners_up(self) -> str:
         """Why some members of the ensemble have other hyperparameters, without a full stop."""
         several = len(self.runners_up) > 1
-        best = f"{len(self.runners_up) + 1} best" if several else "two best"
+        configurations = f"{len(self.runners_up) + 1 if several else 'Two'} configurations"
         have = "has" if self.runner_up_members == 1 else "have"
-        whose = "those of the runners-up" if several else "that of the runner-up"
+        whose = "those of runners-up" if several else "that of the runner-up"
         return (
-            f"Validation cannot separate the {best} configurations of the search, so "
+            f"{configurations} that validation cannot tell apart predict together: "
             f"{self.runner_up_members} of the {len(self.runs)} members of the ensemble {have} {whose}"
         )
 

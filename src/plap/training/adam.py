@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.kernels.fused.threads import compiled_for
+from plap.kernels.fused.calling import compiled_for
 from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
 from plap.training.devices import wide
 from plap.training.native import adam_step

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from plap.data.tasks import Task
-from plap.kernels.fused.layout import padded
-from plap.kernels.fused.threads import compiled_for
+from plap.kernels.fused.calling import compiled_for, padded
 from plap.kernels.registry import repeated_steps
 from plap.models.stacked import Family, State, TwoMaps
 from plap.training import native

@@ -61,8 +61,8 @@ def check_budget(budget: Any) -> None:
         raise InputError(f"budget must be auto or a positive number of epochs, not {budget!r}")
 
 
-def last_seeds(val_nodes: int, *, bagged: bool) -> int:
-    """Seeds of each finalist, so that the winner does not owe it to a lucky one.
+def seeds_per_finalist(val_nodes: int, *, bagged: bool) -> int:
+    """Seeds of each finalist, so that none wins by a lucky one.
 
     Where few nodes validate, or every seed draws them in its own way (bagged), there are more finalists.
     """
@@ -191,9 +191,8 @@ def _standard_error(score: float, val_nodes: int, task: Task) -> float:
     """Of a share of so many nodes; of a score that is no share, its distance from a perfect one over √n."""
     if not task.metric.share:
         return (_perfect(task) - score) / math.sqrt(max(1, val_nodes))
-    known = (score * val_nodes + 2) / (
-        val_nodes + 4
-    )  # by Agresti and Coull: a perfect score has an error too
+    # by Agresti and Coull: a perfect score has an error too
+    known = (score * val_nodes + 2) / (val_nodes + 4)
     return math.sqrt(max(known * (1 - known), 0.0) / max(1, val_nodes))
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
-from plap.kernels.fused.threads import compiled_for
+from plap.kernels.fused.calling import compiled_for
 from plap.nn.adjacency import mean_adjacency, normalized_adjacency
 from plap.sparse import csr_tensor, scipy_from_tensor
 from plap.training import portable

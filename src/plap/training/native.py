@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from plap.kernels.fused.threads import compiled_for
+from plap.kernels.fused.calling import compiled_for
 from plap.training import portable
 
 

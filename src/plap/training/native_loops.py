@@ -14,10 +14,10 @@ import numpy as np
 from numba import carray
 from numba.extending import register_jitable
 
-from plap.kernels.fused import threads
+from plap.kernels.fused import calling
+from plap.kernels.fused.calling import BLOCK
 from plap.kernels.fused.jit import array_at, compiled, next_ticket, source_stamp, task_loop
 from plap.kernels.fused.lanes import add_scaled, dot, load, splat, store
-from plap.kernels.fused.layout import BLOCK
 from plap.training.config import ADAM_BETA1, ADAM_BETA2, ADAM_EPS
 
 __all__ = [
@@ -35,18 +35,18 @@ __all__ = [
 _GRAIN = 100_000
 """Multiplications that are worth a thread of their own."""
 
-Loop = tuple[threads.TaskLoop, int]
+Loop = tuple[calling.TaskLoop, int]
 
 
 def launch(loop: Loop, work: int, *arguments: int) -> None:
     """Run ``loop`` on as many threads as ``work`` is worth, with the counter and ``arguments``."""
     call = (ctypes.c_int64 * (len(arguments) + 1))(0, *arguments)
-    threads.run(*loop, ctypes.addressof(call), threads.count(work, _GRAIN))
+    calling.run(*loop, ctypes.addressof(call), calling.count(work, _GRAIN))
 
 
 def workers(work: int) -> int:
     """How many threads :func:`launch` would use."""
-    return threads.count(work, _GRAIN)
+    return calling.count(work, _GRAIN)
 
 
 def _stamp() -> str:

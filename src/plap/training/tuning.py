@@ -145,7 +145,7 @@ def tune(
         if best_run.interrupted:
             return TuneResult(first, (Trial.of(best_run, 0),), best_run, interrupted=True)
     val_nodes = int(split.val.sum())
-    seeds = halving.last_seeds(val_nodes, bagged=isinstance(split, BaggedSplit))
+    seeds = halving.seeds_per_finalist(val_nodes, bagged=isinstance(split, BaggedSplit))
     available = sum(len(space.configs()) for space in spaces)
     rungs = (
         halving.hurried_rungs(epochs)

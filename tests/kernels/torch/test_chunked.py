@@ -17,10 +17,9 @@ from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels.budget import Shape, Way
 from plap.kernels.torch import autograd_ops
-from plap.kernels.torch.backend import TORCH
+from plap.kernels.torch.backend import TORCH, ways
 from plap.kernels.torch.chunked import op
 from plap.kernels.torch.chunked.chunks import chunks
-from plap.kernels.torch.chunked.ways import ways
 from plap.penalties import BUILT_IN, Penalty, Power
 from problems import P_VALUES, PROBLEMS, Problem
 

@@ -36,7 +36,7 @@ class SavedModel:
     """A model, or an ensemble of several, and what it was made for."""
 
     config: Mapping[str, Any]
-    """How to build it; only what JSON has. Of an ensemble of two configurations, the better one."""
+    """How to build it; only what JSON has. Of an ensemble of several configurations, the winner's."""
     states: Sequence[Mapping[str, Tensor]]
     """The weights of each member of the ensemble."""
     task: Task

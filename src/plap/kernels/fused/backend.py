@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plap.kernels.backend import Capabilities
 from plap.kernels.budget import KEEP_ALL, KEEP_NONE, Shape, held, kept
-from plap.kernels.fused.layout import padded
+from plap.kernels.fused.calling import padded
 from plap.kernels.penalty_code import NUMBERS
 from plap.kernels.row_backend import RowBackend
 from plap.kernels.row_operator import define

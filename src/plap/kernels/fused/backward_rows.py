@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from plap.kernels.fused.calling import BLOCK
 from plap.kernels.fused.conductance import conductances
 from plap.kernels.fused.forward_rows import ONE, TWO, batch_end, later, node_of, squared_gradients
 from plap.kernels.fused.jit import compiled, in_order, inlined
 from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
-from plap.kernels.fused.layout import BLOCK
 from plap.kernels.fused.penalty_functions import CONDUCTANCES, PUSHES, RATES, SLOPES, ask
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from plap.kernels.fused.calling import BLOCK
 from plap.kernels.fused.conductance import conductances
 from plap.kernels.fused.jit import compiled, inlined
 from plap.kernels.fused.lanes import add, add_scaled, dot, load, prefetch, scale, splat, store, subtract
-from plap.kernels.fused.layout import BLOCK
 from plap.kernels.fused.penalty_functions import CONDUCTANCES, ask
 
 AHEAD = 16

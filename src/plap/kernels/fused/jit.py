@@ -14,7 +14,7 @@ from numba import carray, cfunc, njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from plap.kernels.fused.threads import TaskLoop
+from plap.kernels.fused.calling import TaskLoop
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -14,8 +14,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import models, register_default
 
+from plap.kernels.fused.calling import BLOCK
 from plap.kernels.fused.jit import Codegen, instruction
-from plap.kernels.fused.layout import BLOCK
 
 _FLAGS = ("contract", "reassoc", "nsz")
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from plap.kernels.fused import threads
+from plap.kernels.fused import calling
+from plap.kernels.fused.calling import BLOCK, layout, padded
 from plap.kernels.fused.graph_rows import cut_rows, inverse_root, reach_of
-from plap.kernels.fused.layout import BLOCK, layout, padded
 from plap.kernels.fused.penalty_functions import edge_loop
 from plap.kernels.fused.task_loops import Call, task_loop
 from plap.kernels.penalty_code import POWER, place_of
@@ -43,7 +43,7 @@ class Launcher:
         c = parameter.detach().numpy() if self._power else rule.c
         m = np.maximum(2 * mu.detach().numpy() / c, torch.finfo(x.dtype).tiny)
         s = inverse_root(degree, x.dtype)
-        self._threads = threads.count(runs * (entries + 4 * nodes) * blocks * lanes // 16, _GRAIN)
+        self._threads = calling.count(runs * (entries + 4 * nodes) * blocks * lanes // 16, _GRAIN)
         reach = None if wanted is None else reach_of(indptr, indices, weight, wanted.rows, wanted.K)
         cut = cut_rows(indptr, self._threads if runs < 8 * self._threads and reach is None else 1)
         chunks = cut.chunks.shape[0] - 1
@@ -74,7 +74,7 @@ class Launcher:
         self._counter.value = 0
         power = self._power or kernel in ("scale", "prepare")  # these do not ask the penalty
         loop, address = task_loop(kernel, *self._kernel, power)
-        threads.run(loop, address, self._address, self._threads)
+        calling.run(loop, address, self._address, self._threads)
 
     @property
     def all_steps(self) -> AllSteps | None:

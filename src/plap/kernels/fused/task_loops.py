@@ -21,10 +21,9 @@ from plap.kernels.fused.backward_rows import (
     rim_rows,
     weight_rows,
 )
+from plap.kernels.fused.calling import BLOCK, TaskLoop
 from plap.kernels.fused.forward_rows import ONE, TWO, blank_rows, forward_rows, scale_rows
 from plap.kernels.fused.jit import array_at, compiled, inlined, next_ticket, source_stamp
-from plap.kernels.fused.layout import BLOCK
-from plap.kernels.fused.threads import TaskLoop
 
 _POINTERS = (
     *("counter", "chunks", "indptr", "indices", "w", "s", "p", "m", "reach"),

@@ -1,4 +1,4 @@
-"""Run a compiled task loop on PyTorch's own threads.
+"""How compiled loops are called: on PyTorch's own threads, with rows of channels in blocks. Without Numba.
 
 Numba's thread pool beside PyTorch's would be two pools that spin on the same cores and take them from each
 other for a scheduler's quantum at a time. PyTorch's OpenMP runtime is already in the process, so its entry
@@ -14,6 +14,9 @@ from functools import cache
 from pathlib import Path
 
 import torch
+
+BLOCK = 8
+"""Channels of a row as the kernels store it come in multiples of this."""
 
 _RUNTIMES = ("libgomp", "libiomp5", "libomp")
 
@@ -48,6 +51,31 @@ def compiled_for(device: torch.device) -> bool:
 def count(work: int, grain: int) -> int:
     """How many of PyTorch's threads are worth waking for ``work`` units, ``grain`` of them per thread."""
     return max(1, min(torch.get_num_threads(), work // grain))
+
+
+def layout(channels: int) -> tuple[int, int]:
+    """Number of blocks and lanes per block of a row: the padding and the number of blocks are what costs.
+
+    Examples
+    --------
+    >>> layout(16), layout(33)
+    ((1, 16), (3, 16))
+    """
+    sizes = (BLOCK, 2 * BLOCK, 4 * BLOCK, 8 * BLOCK)
+    lanes = min(sizes, key=lambda size: -(-channels // size) * (size + BLOCK))
+    return max(1, -(-channels // lanes)), lanes
+
+
+def padded(channels: int) -> int:
+    """Channels of a row as the kernels store it.
+
+    Examples
+    --------
+    >>> padded(5)
+    8
+    """
+    blocks, lanes = layout(channels)
+    return blocks * lanes
 
 
 @cache
