@@ -9,12 +9,14 @@ of several ensembles of the runs of its last round:
 "winner"
     The winner's seeds.
 "before"
-    The winner and the next best that validate within two standard errors of it; where fewer than 250 nodes
-    validate, up to three of them within one. Powers and penalties, and networks with and without edges, do
-    not join each other.
+    The winner and the next best if it validates within two standard errors of it; where fewer than 250 nodes
+    validate, up to three of them within one. Powers and other penalties, and networks with and without edges,
+    do not join each other.
 "as good"
-    All that validate within two standard errors of the winner and have edges if it does: what a fit does.
-    "as good, 8" and "as good, 4" are the first eight and four members: a seed of each, then another.
+    All that validate within two standard errors of the winner and have edges if it does. "as good, 8" is what
+    a fit does, with eight members: a seed of each configuration, then another; "as good, 4", with four.
+"powers, 8"
+    The same among the configurations without another penalty, as if none had been searched.
 "as good, of its sort"
     The same, but powers and penalties do not join each other.
 "finalists"
@@ -23,9 +25,9 @@ of several ensembles of the runs of its last round:
     All configurations of the last round, weighted by how often each has the highest validation accuracy when
     the validation nodes are drawn with replacement.
 
-But for the first eight and four, each configuration stands for the mean probabilities of its seeds. Rows that
-the file holds already are not run again. DATASETS is a folder in the layout of ``plap.data.load``; $PLAP_DATA
-by default.
+Before, too, eight members at most take turns. Otherwise each configuration stands for the mean probabilities
+of its seeds. Rows that the file holds already are not run again. DATASETS is a folder in the layout of
+``plap.data.load``; $PLAP_DATA by default.
 """
 
 from __future__ import annotations
@@ -75,8 +77,8 @@ class Finalist(NamedTuple):
         return mean
 
     @property
-    def leaves_edges_out(self) -> bool:
-        """Whether it has a penalty other than a power."""
+    def has_another_penalty(self) -> bool:
+        """Whether its penalty is not a power."""
         return getattr(self.config.parameters, "penalty", "power") != "power"
 
 
@@ -119,18 +121,26 @@ def judge(finalists: Sequence[Finalist], best: RunConfig, labels: np.ndarray) ->
     winner = next(each for each in finalists if each.config == best)
     order = sorted(finalists, key=lambda each: (each is not winner, -each.score))
     nodes = winner.right.size
-    joined = [each for each in order if as_good(winner, each, 2.0)]
-    of_its_sort = [each for each in joined if each.leaves_edges_out == winner.leaves_edges_out]
+    joined = [each for each in order if as_good(winner, each, 2.0, perfect_is_certain=False)]
+    of_its_sort = [each for each in joined if like(winner, each)]
     most, errors = FOUR if nodes < FEW_NODES else TWO
-    before = [each for each in of_its_sort[:most] if as_good(winner, each, errors)]
-    in_turns = [test for turn in itertools.zip_longest(*(each.test for each in joined)) for test in turn]
-    members = [test for test in in_turns if test is not None]
+    before = [
+        each
+        for each in [other for other in order if other.has_another_penalty == winner.has_another_penalty][
+            :most
+        ]
+        if as_good(winner, each, errors, perfect_is_certain=True)
+    ]
+    members = in_turns(joined)
+    powers = [each for each in order if not each.has_another_penalty]
+    of_powers = [each for each in powers if as_good(powers[0], each, 2.0, perfect_is_certain=False)]
     ensembles = {
         "winner": winner.mean,
-        "before": np.mean([each.mean for each in before], 0),
+        "before": np.mean(in_turns(before)[:8], 0),
         "as good": np.mean([each.mean for each in joined], 0),
         "as good, 8": np.mean(members[:8], 0),
         "as good, 4": np.mean(members[:4], 0),
+        "powers, 8": np.mean(in_turns(of_powers)[:8], 0),
         "as good, of its sort": np.mean([each.mean for each in of_its_sort], 0),
         "finalists": np.mean([each.mean for each in finalists], 0),
         "bootstrap": by_bootstrap(finalists),
@@ -148,11 +158,25 @@ def judge(finalists: Sequence[Finalist], best: RunConfig, labels: np.ndarray) ->
     }
 
 
-def as_good(winner: Finalist, other: Finalist, errors: float) -> bool:
-    """Whether another finalist is at most so many standard errors of the winner's score behind it."""
+def like(winner: Finalist, other: Finalist) -> bool:
+    """Whether both have powers or both other penalties."""
+    return other.has_another_penalty == winner.has_another_penalty
+
+
+def in_turns(finalists: Sequence[Finalist]) -> list[np.ndarray]:
+    """A seed of each, then another one of each."""
+    turns = itertools.zip_longest(*(each.test for each in finalists))
+    return [test for turn in turns for test in turn if test is not None]
+
+
+def as_good(winner: Finalist, other: Finalist, errors: float, *, perfect_is_certain: bool) -> bool:
+    """Whether another finalist is at most so many standard errors of the winner's score behind it.
+
+    By Agresti and Coull a perfect score has an error too, which the rule of before did not know.
+    """
     nodes = winner.right.size
-    known = (winner.score * nodes + 2) / (nodes + 4)
-    margin = errors * math.sqrt(known * (1 - known) / nodes)
+    share = winner.score if perfect_is_certain else (winner.score * nodes + 2) / (nodes + 4)
+    margin = errors * math.sqrt(share * (1 - share) / nodes)
     return winner.score - other.score <= margin and winner.config.uses_edges == other.config.uses_edges
 
 

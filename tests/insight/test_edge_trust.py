@@ -293,3 +293,14 @@ def test_only_penalties_that_leave_edges_out_weigh_the_examples() -> None:
         belief = _belief([member], data.x, data.graph)
         assert bool((belief < 1).any()) == doubts
         assert bool(((belief > 0) & (belief <= 1)).all())
+
+
+def test_an_edge_counts_as_far_as_it_does_for_the_members_on_average() -> None:
+    data = plap.data.csbm(phi=0.5, n=60, f=8, seed=2)
+    doubting = plap.nn.PGNN(8, 4, 2, penalty=plap.penalties.MCP(0.1))
+    trusting = [plap.nn.PGNN(8, 4, 2, p=1.5) for _ in range(3)]
+    alone, beside = (_belief(members, data.x, data.graph) for members in ([doubting], [doubting, *trusting]))
+    doubted = alone < 0.5
+    assert doubted.any()
+    assert bool((beside[doubted] >= 0.75).all())
+    assert bool((beside[doubted] < 1).all())
