@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from plap.graph import Graph
-from plap.nn.stacked_activation import activate
 from plap.penalties import Penalty
 
 State = dict[str, Tensor]
@@ -185,7 +184,7 @@ def pick(x: Tensor, rows: Tensor) -> Tensor:
 
 def activated(settings: StackedSettings, embedding: Tensor, epoch: int | None) -> Tensor:
     """ReLU, then dropout by the parameter ``dropout``."""
-    return activate(embedding, mask=dropout_mask(settings, embedding, epoch, "dropout", layer=0))
+    return dropped(settings, embedding.relu(), epoch, "dropout", layer=0)
 
 
 def dropout_mask(

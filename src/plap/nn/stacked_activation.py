@@ -94,8 +94,8 @@ def activate(
 ) -> Tensor:
     """mask · ReLU(norm(x)) + added, for R runs.
 
-    On the CPU compiled loops pass over the states once, and twice for the gradients, which cannot be
-    differentiated again.
+    With a norm, compiled loops on the CPU pass over the states once, and twice for the gradients, which
+    cannot be differentiated again.
 
     Parameters
     ----------
@@ -111,40 +111,32 @@ def activate(
     >>> activate(torch.tensor([[[-1.0, 3.0]]]), added=torch.ones(1, 1, 2))
     tensor([[[1., 4.]]])
     """
-    if not _loops_pay(x):
+    if norm is None or not _loops_pay(x):
         y = x if norm is None else normalise(x, norm)
         y = y.relu() if mask is None else y.relu() * mask
         return y if added is None else y + added
-    given = (mask, added, *(() if norm is None else (norm.weight, norm.bias)))
-    assert all(each is None or each.dtype == x.dtype for each in given)
+    assert all(each is None or each.dtype == x.dtype for each in (mask, added, norm.weight, norm.bias))
     x = x.contiguous()
     mask, added = (None if each is None else each.expand_as(x).contiguous() for each in (mask, added))
-    if norm is not None and norm.over == "channels":
+    if norm.over == "channels":
         return _OverChannels.apply(x, norm.weight, norm.bias, mask, added)  # type: ignore[no-untyped-call, no-any-return]
-    weights = (None, None, None) if norm is None else (norm.weight, norm.bias, norm.moments)
-    return _OverNodes.apply(x, *weights, mask, added)  # type: ignore[no-untyped-call, no-any-return]
+    return _OverNodes.apply(x, *norm[1:], mask, added)  # type: ignore[no-untyped-call, no-any-return]
 
 
 class _OverNodes(torch.autograd.Function):
-    """An affine map of every channel first, which may depend on x through its moments."""
+    """BatchNorm first: an affine map of every channel, which may depend on x through its moments."""
 
     @staticmethod
     def forward(
-        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, moments: Moments | None,
-        mask: Tensor | None, added: Tensor | None,
+        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, moments: Moments, mask: Tensor | None,
+        added: Tensor | None,
     ) -> Tensor:  # fmt: skip
-        runs, _, channels = x.shape
-        affine = x.new_zeros(runs, 3, channels)
-        root = None
-        if moments is None or weight is None or bias is None:
-            affine[:, 1] = 1
-        else:
-            root = (moments.variance + EPS).rsqrt()
-            affine[:, 0], affine[:, 1], affine[:, 2] = moments.mean, weight * root, bias
+        root = (moments.variance.detach() + EPS).rsqrt()
+        affine = torch.stack([moments.mean.detach(), weight * root, bias], 1)
         result = torch.empty_like(x)
         _run("columns", x, x, affine, mask, added, result)
         ctx.save_for_backward(x, affine, root, mask)
-        ctx.measured = moments is not None and moments.of_input
+        ctx.of_input = moments.of_input
         return result
 
     @staticmethod
@@ -152,18 +144,16 @@ class _OverNodes(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         x, affine, root, mask = ctx.saved_tensors
         grad = grad.contiguous()
-        line = of_weight = of_bias = None
-        if root is not None:
-            chunks = _room_for_sums(x)
-            _run("sums", x, x, affine, mask, grad, chunks)
-            of_bias, products = chunks.sum(1).unbind(1)
-            of_weight = products * root
-            if ctx.measured:
-                shares = affine[:, 1] / x.shape[1]
-                line = torch.stack([shares * of_bias, shares * root.square() * products], 1)
+        chunks = _room_for_sums(x)
+        _run("sums", x, x, affine, mask, grad, chunks)
+        of_bias, products = chunks.sum(1).unbind(1)
+        line = None
+        if ctx.of_input:
+            shares = affine[:, 1] / x.shape[1]
+            line = torch.stack([shares * of_bias, shares * root.square() * products], 1)
         of_x = torch.empty_like(x)
         _run("columns_back", x, x, affine, mask, grad, line, of_x)
-        return of_x, of_weight, of_bias, None, None, grad if ctx.needs_input_grad[5] else None
+        return of_x, products * root, of_bias, None, None, grad if ctx.needs_input_grad[5] else None
 
 
 class _OverChannels(torch.autograd.Function):
