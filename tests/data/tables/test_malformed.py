@@ -351,3 +351,17 @@ def test_malformed_graph_is_refused_in_one_sentence(
 def test_the_good_folder_is_good(outcome: Callable[[dict[str, bytes], str], tuple[int, str, str]]) -> None:
     code, _, err = outcome(GOOD, ".")
     assert (code, err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("rows", "advice"),
+    [
+        ("a,b\na,zed\n", "--on-bad-rows drop leaves this row out\n"),
+        ("a,zed\nb,zed\n", "--on-bad-rows drop leaves this row and 1 more like it out\n"),
+    ],
+)
+def test_it_is_said_how_many_rows_are_bad_and_what_to_do(
+    rows: str, advice: str, outcome: Callable[[dict[str, bytes], str], tuple[int, str, str]]
+) -> None:
+    code, _, err = outcome(GOOD | {"edges.csv": f"source,target\n{rows}".encode()}, ".")
+    assert (code, err.endswith(advice)) == (2, True)

@@ -51,7 +51,7 @@ class BadRows:
                 self._table.fail(row, column, problem(row))
             except InputError as error:
                 if not self._drop:
-                    raise
+                    raise InputError(f"{error}{_advice(wrong.size)}") from None
                 self._examples.append(str(error).removeprefix(str(self._table.path)).lstrip(", "))
         self.kept &= good
 
@@ -64,6 +64,13 @@ class BadRows:
         shown = "; ".join(self._examples[:_EXAMPLES]) + ("; …" if count > _EXAMPLES else "")
         rows = "1 row was" if count == 1 else f"{count:,} rows were"
         return (f"{self._table.path.name}: {rows} dropped ({shown}).",)
+
+
+def _advice(rows: int) -> str:
+    """What to do about so many rows that cannot be used for the same reason."""
+    if rows == 1:
+        return "; --on-bad-rows drop leaves this row out"
+    return f"; --on-bad-rows drop leaves this row and {rows - 1:,} more like it out"
 
 
 WHOLE = r"^-?(?:0|[1-9]\d*)\.0+$"
