@@ -20,6 +20,7 @@ from plap.kernels.fused.jit import (
     compiled,
     instruction,
     next_ticket,
+    of_run,
     source_stamp,
     task_loop,
 )
@@ -89,12 +90,6 @@ def _loop(step: str, double: bool) -> tuple[calling.TaskLoop, int]:
     return task_loop(activate)
 
 
-@compiled
-def _array(address: Any, run: Any, size: Any, real: Any) -> Any:
-    """The ``size`` numbers of a run."""
-    return array_at(address, (run + 1) * size, real)[run * size :]
-
-
 @instruction
 def _where_positive(typingctx: Any, z: Any, a: Any) -> tuple[Any, Codegen]:
     """a, but 0 where z ≤ 0; lane by lane. What is not a number counts as positive, as it does for PyTorch."""
@@ -113,7 +108,7 @@ def _moments(call: Any, run: Any, chunk: Any, first: Any, end: Any, real: Any) -
     Arrays: states; both [chunks, 2, C].
     """
     N, C, chunks = call[2], call[3], call[4]
-    x, out = _array(call[5], run, N * C, real), _array(call[6], run, chunks * 2 * C, real)
+    x, out = of_run(call[5], run, N * C, real), of_run(call[6], run, chunks * 2 * C, real)
     wide = C - C % (2 * BLOCK)
     for c in range(0, wide, 2 * BLOCK):
         _moments_of_columns(x, out, c, chunk, first, end, C, real, (0, 0))
@@ -143,10 +138,10 @@ def _columns(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     Arrays: states; centre, factor, shift [3, C]; mask and added (or 0); result.
     """
     N, C = call[2], call[3]
-    x, affine = _array(call[5], run, N * C, real), _array(call[6], run, 3 * C, real)
-    mask, added = _array(call[7], run, N * C, real), _array(call[8], run, N * C, real)
+    x, affine = of_run(call[5], run, N * C, real), of_run(call[6], run, 3 * C, real)
+    mask, added = of_run(call[7], run, N * C, real), of_run(call[8], run, N * C, real)
     masked, residual = call[7] != 0, call[8] != 0
-    out = _array(call[9], run, N * C, real)
+    out = of_run(call[9], run, N * C, real)
     for row in range(first, end):
         for c in range(0, C, BLOCK):
             at = np.uint64(row * C + c)
@@ -167,9 +162,9 @@ def _sums(call: Any, run: Any, chunk: Any, first: Any, end: Any, real: Any) -> N
     Arrays: states; centre, factor, shift [3, C]; mask (or 0); gradient; both sums [chunks, 2, C].
     """
     N, C, chunks = call[2], call[3], call[4]
-    x, affine = _array(call[5], run, N * C, real), _array(call[6], run, 3 * C, real)
-    mask, masked = _array(call[7], run, N * C, real), call[7] != 0
-    grad, out = _array(call[8], run, N * C, real), _array(call[9], run, chunks * 2 * C, real)
+    x, affine = of_run(call[5], run, N * C, real), of_run(call[6], run, 3 * C, real)
+    mask, masked = of_run(call[7], run, N * C, real), call[7] != 0
+    grad, out = of_run(call[8], run, N * C, real), of_run(call[9], run, chunks * 2 * C, real)
     wide = C - C % (2 * BLOCK)
     for c in range(0, wide, 2 * BLOCK):
         _sums_of_columns(x, affine, mask, masked, grad, out, c, chunk, first, end, C, real, (0, 0))
@@ -204,10 +199,10 @@ def _columns_back(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     result.
     """
     N, C = call[2], call[3]
-    x, affine = _array(call[5], run, N * C, real), _array(call[6], run, 3 * C, real)
-    mask, masked = _array(call[7], run, N * C, real), call[7] != 0
-    grad, line = _array(call[8], run, N * C, real), _array(call[9], run, 2 * C, real)
-    sloped, out = call[9] != 0, _array(call[10], run, N * C, real)
+    x, affine = of_run(call[5], run, N * C, real), of_run(call[6], run, 3 * C, real)
+    mask, masked = of_run(call[7], run, N * C, real), call[7] != 0
+    grad, line = of_run(call[8], run, N * C, real), of_run(call[9], run, 2 * C, real)
+    sloped, out = call[9] != 0, of_run(call[10], run, N * C, real)
     for row in range(first, end):
         for c in range(0, C, BLOCK):
             at = np.uint64(row * C + c)
@@ -230,11 +225,11 @@ def _rows(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     Arrays: states; weight, bias [2, C]; mask and added (or 0); ε, float64; mean and root [N, 2]; result.
     """
     N, C = call[2], call[3]
-    x, affine = _array(call[5], run, N * C, real), _array(call[6], run, 2 * C, real)
-    mask, added = _array(call[7], run, N * C, real), _array(call[8], run, N * C, real)
+    x, affine = of_run(call[5], run, N * C, real), of_run(call[6], run, 2 * C, real)
+    mask, added = of_run(call[7], run, N * C, real), of_run(call[8], run, N * C, real)
     masked, residual = call[7] != 0, call[8] != 0
     eps = real(array_at(call[9], 1, np.float64)[0])
-    kept, out = _array(call[10], run, N * 2, real), _array(call[11], run, N * C, real)
+    kept, out = of_run(call[10], run, N * 2, real), of_run(call[11], run, N * C, real)
     share, ones = real(1) / real(C), splat(real(1), (0,))
     for row in range(first, end):
         mean = real(0)
@@ -268,10 +263,10 @@ def _rows_back(call: Any, run: Any, chunk: Any, first: Any, end: Any, real: Any)
     which begin at 0; result.
     """
     N, C, chunks = call[2], call[3], call[4]
-    x, affine = _array(call[5], run, N * C, real), _array(call[6], run, 2 * C, real)
-    mask, masked = _array(call[7], run, N * C, real), call[7] != 0
-    kept, grad = _array(call[8], run, N * 2, real), _array(call[9], run, N * C, real)
-    sums, out = _array(call[10], run, chunks * 2 * C, real), _array(call[11], run, N * C, real)
+    x, affine = of_run(call[5], run, N * C, real), of_run(call[6], run, 2 * C, real)
+    mask, masked = of_run(call[7], run, N * C, real), call[7] != 0
+    kept, grad = of_run(call[8], run, N * 2, real), of_run(call[9], run, N * C, real)
+    sums, out = of_run(call[10], run, chunks * 2 * C, real), of_run(call[11], run, N * C, real)
     share, ones = real(1) / real(C), splat(real(1), (0,))
     for row in range(first, end):
         centre, root = splat(kept[np.uint64(2 * row)], (0,)), kept[np.uint64(2 * row + 1)]

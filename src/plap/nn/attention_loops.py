@@ -20,6 +20,7 @@ from plap.kernels.fused.jit import (
     compiled,
     instruction,
     next_ticket,
+    of_run,
     source_stamp,
     task_loop,
 )
@@ -103,12 +104,6 @@ def _loop(step: str, double: bool) -> tuple[calling.TaskLoop, int]:
     return task_loop(attend)
 
 
-@compiled
-def _array(address: Any, run: Any, size: Any, real: Any) -> Any:
-    """The ``size`` numbers of a run."""
-    return array_at(address, (run + 1) * size, real)[run * size :]
-
-
 @instruction
 def _over(typingctx: Any, a: Any, b: Any) -> tuple[Any, Codegen]:
     """a / b, lane by lane."""
@@ -148,7 +143,7 @@ def _score(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """
     N, E, H = call[2], call[3], call[4]
     indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
-    scores, alpha = _array(call[9], run, N * 2 * H, real), _array(call[10], run, E * H, real)
+    scores, alpha = of_run(call[9], run, N * 2 * H, real), of_run(call[10], run, E * H, real)
     slope, wide = real(SLOPE), H - H % BLOCK
     for row in range(first, end):
         for h in range(0, wide, BLOCK):
@@ -227,8 +222,8 @@ def _sum(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """
     N, E, H, C = call[2], call[3], call[4], call[5]
     indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
-    alpha, mask = _array(call[9], run, E * H, real), _array(call[10], run, E * H, real)
-    x, out = _array(call[11], run, N * H * C, real), _array(call[12], run, N * H * C, real)
+    alpha, mask = of_run(call[9], run, E * H, real), of_run(call[10], run, E * H, real)
+    x, out = of_run(call[11], run, N * H * C, real), of_run(call[12], run, N * H * C, real)
     masked, wide = call[10] != 0, H - H % BLOCK
     for row in range(first, end):
         start, stop = indptr[row], indptr[row + 1]
@@ -259,10 +254,10 @@ def _to_targets(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """
     N, E, H, C = call[2], call[3], call[4], call[5]
     indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
-    scores, alpha = _array(call[9], run, N * 2 * H, real), _array(call[10], run, E * H, real)
-    mask = _array(call[11], run, E * H, real)
-    x, grad = _array(call[12], run, N * H * C, real), _array(call[13], run, N * H * C, real)
-    slopes, of_scores = _array(call[14], run, E * 2 * H, real), _array(call[15], run, N * 2 * H, real)
+    scores, alpha = of_run(call[9], run, N * 2 * H, real), of_run(call[10], run, E * H, real)
+    mask = of_run(call[11], run, E * H, real)
+    x, grad = of_run(call[12], run, N * H * C, real), of_run(call[13], run, N * H * C, real)
+    slopes, of_scores = of_run(call[14], run, E * 2 * H, real), of_run(call[15], run, N * 2 * H, real)
     masked, wide = call[11] != 0, H - H % BLOCK
     for row in range(first, end):
         start, stop = indptr[row], indptr[row + 1]
@@ -329,8 +324,8 @@ def _to_sources(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
         array_at(call[8], E, np.int64),
         array_at(call[9], E, np.int64),
     )
-    grad, slopes = _array(call[10], run, N * H * C, real), _array(call[11], run, E * 2 * H, real)
-    of_x, of_scores = _array(call[12], run, N * H * C, real), _array(call[13], run, N * 2 * H, real)
+    grad, slopes = of_run(call[10], run, N * H * C, real), of_run(call[11], run, E * 2 * H, real)
+    of_x, of_scores = of_run(call[12], run, N * H * C, real), of_run(call[13], run, N * 2 * H, real)
     wide = H - H % BLOCK
     for row in range(first, end):
         start, stop = indptr[row], indptr[row + 1]
@@ -359,8 +354,8 @@ def _add(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """
     N, E, C = call[2], call[3], call[5]
     indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
-    weights = _array(call[9], run, E, real)
-    x, out = _array(call[10], run, N * C, real), _array(call[11], run, N * C, real)
+    weights = of_run(call[9], run, E, real)
+    x, out = of_run(call[10], run, N * C, real), of_run(call[11], run, N * C, real)
     for row in range(first, end):
         for at in range(0, C, BLOCK):
             total = splat(real(0), (0,))
@@ -377,8 +372,8 @@ def _pair(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """
     N, E, C = call[2], call[3], call[5]
     indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
-    left, right = _array(call[9], run, N * C, real), _array(call[10], run, N * C, real)
-    out = _array(call[11], run, E, real)
+    left, right = of_run(call[9], run, N * C, real), of_run(call[10], run, N * C, real)
+    out = of_run(call[11], run, E, real)
     for row in range(first, end):
         for entry in range(indptr[row], indptr[row + 1]):
             total = real(0)
@@ -396,7 +391,7 @@ def _apart(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """
     N, E, C = call[2], call[3], call[5]
     indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
-    rows, out = _array(call[9], run, N * C, real), _array(call[10], run, E, np.float64)
+    rows, out = of_run(call[9], run, N * C, real), of_run(call[10], run, E, np.float64)
     for row in range(first, end):
         own = rows[row * C : (row + 1) * C]
         for entry in range(indptr[row], indptr[row + 1]):
@@ -416,8 +411,8 @@ def _pull(call: Any, run: Any, first: Any, end: Any, real: Any) -> None:
     """
     N, E, C = call[2], call[3], call[5]
     indptr, indices = array_at(call[7], N + 1, np.int64), array_at(call[8], E, np.int64)
-    rows, weights = _array(call[9], run, N * C, real), _array(call[10], run, E, np.float64)
-    out = _array(call[11], run, N * C, real)
+    rows, weights = of_run(call[9], run, N * C, real), of_run(call[10], run, E, np.float64)
+    out = of_run(call[11], run, N * C, real)
     total = np.empty(C, np.float64)
     for row in range(first, end):
         own = rows[row * C : (row + 1) * C]

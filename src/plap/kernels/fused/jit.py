@@ -93,6 +93,12 @@ def array_at(address: Any, size: Any, dtype: Any) -> Any:
     return carray(pointer(np.uint64(address)), (np.int64(size),), dtype)
 
 
+@compiled
+def of_run(address: Any, run: Any, size: Any, dtype: Any) -> Any:
+    """The ``size`` numbers of a run, where those of all runs follow one another from ``address`` on."""
+    return array_at(address, (run + 1) * size, dtype)[run * size :]
+
+
 @instruction
 def invoke(typingctx: Any, address: Any, argument: Any) -> tuple[Any, Codegen]:
     """Call the C function of one pointer that is at ``address``."""
