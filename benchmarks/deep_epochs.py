@@ -69,7 +69,7 @@ def main() -> None:
                 seconds = interleaved(
                     {each: epoch_of(data, form, least) for each, least in limits.items()},
                     options.rounds,
-                    calls=max(3, 100_000 // data.graph.num_nodes // 10),
+                    calls=max(3, 10_000 // data.graph.num_nodes),
                 )
                 told = ", ".join(f"{each} {1e3 * value:.2f} ms" for each, value in seconds.items())
                 ratio = seconds["PyTorch"] / seconds["loops"]

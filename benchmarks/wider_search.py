@@ -55,7 +55,7 @@ def run_pair(data: GraphData, seed: int, budget: Budget, members: int) -> dict[s
         for search, fixed in (("wider", {}), ("powers", {"penalty": "power"})):
             settings = FitSettings(**FIXED, fixed=fixed, budget=budget, seeds=members, seed=seed)
             row[search] = run_search(data, parts, settings)
-    row["powers"]["cpu_seconds"] = None  # of what the first search had not trained
+    row["powers"]["cpu_seconds"] = None  # its runs are those of the wider search
     return row
 
 

@@ -39,8 +39,8 @@ LAYERS = (
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 MOST_LAZY_IMPORTS = 40
-MOST_MODULES_OF_A_FIT = 110
-"""109, and one more where the kernels are yet to be compiled."""
+MOST_MODULES_OF_A_FIT = 109
+"""108, and one more where the kernels are yet to be compiled."""
 MOST_MODULES = 280
 """With room for new models, pictures and commands, which are a file each."""
 HARD_TO_TELL_FROM_WORDS = {"gat", "gcn", "mlp", "rung", "sage", "sgc"}

@@ -172,14 +172,11 @@ def _without_each_part(
 
 def _belief(members: Sequence[torch.nn.Module], x: Features, graph: Graph) -> Tensor:
     """How far each entry is an example of an edge, from 0 to 1: wholly for members that leave none out."""
-    every = torch.ones(graph.num_entries, dtype=torch.float64)
-    weights = [
-        relative_weights(learned_weights(member, x, graph), graph).double()
-        if _leaves_edges_out(member)
-        else every
-        for member in members
-    ]
-    return torch.stack(weights).mean(0).clamp(_LEAST_BELIEF, 1)
+    doubting = [member for member in members if _leaves_edges_out(member)]
+    total = torch.full((graph.num_entries,), float(len(members) - len(doubting)), dtype=torch.float64)
+    for member in doubting:
+        total += relative_weights(learned_weights(member, x, graph), graph)
+    return (total / len(members)).clamp(_LEAST_BELIEF, 1)
 
 
 def _leaves_edges_out(member: torch.nn.Module) -> bool:

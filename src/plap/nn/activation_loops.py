@@ -26,8 +26,6 @@ from plap.kernels.fused.jit import (
 )
 from plap.kernels.fused.lanes import add, dot, load, scale, splat, store, subtract, times
 
-__all__ = ["BLOCK", "CHUNK", "launch"]
-
 CHUNK = 128
 """Rows of a task: 64 channels of them fit into the nearest cache."""
 _GRAIN = 100_000

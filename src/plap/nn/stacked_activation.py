@@ -184,9 +184,8 @@ class _OverChannels(torch.autograd.Function):
 def _loops_pay(x: Tensor) -> bool:
     """Whether compiled loops are faster for a single run, so that every batch treats it in the same way."""
     _, nodes, channels = x.shape
-    worth_a_call = nodes * channels >= _WORTH_A_CALL
     return (
-        worth_a_call
+        nodes * channels >= _WORTH_A_CALL
         and channels % BLOCK == 0
         and x.dtype in (torch.float32, torch.float64)
         and compiled_for(x.device)

@@ -28,6 +28,7 @@ class Launcher:
         mu: Tensor, omega: float, eps: float, rule: Rule, wanted: Wanted | None = None, *,
         only_x: bool = False,
     ) -> None:  # fmt: skip
+        # only_x saves nothing here yet: all that a backward pass may want is made
         self._runs, self._nodes, self._channels = x.shape
         self._indptr, self._indices, self._w = indptr, indices, weight
         self._s = torch.where(degree > 0, degree.rsqrt(), 0.0).to(x.dtype)
