@@ -6,6 +6,7 @@ import json
 import logging
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +72,9 @@ def test_the_command_writes_what_predicts_like_the_model(
     assert said["members"] == 2
     assert said["outputs"] == ["no", "yes"]
     assert said["difference"] < 1e-6
-    with torch.no_grad():
-        got = torch.export.load(tmp_path / "model.pt2").module()(*inputs(data))
+    assert said["relations"] == {}
+    got = torch.export.load(tmp_path / "model.pt2").module()(*inputs(data))
+    assert not got.requires_grad
     torch.testing.assert_close(got, torch.from_numpy(expected.probabilities), rtol=0, atol=1e-6)
 
 
@@ -121,6 +123,22 @@ def test_onnx_agrees_with_plap(case: str, tmp_path: Path, caplog: pytest.LogCapt
     expected = torch.from_numpy(predict_nodes(model, data).probabilities)
     torch.testing.assert_close(torch.from_numpy(got), expected, rtol=1e-6, atol=1e-6)
     assert DESCRIPTION in session.get_modelmeta().custom_metadata_map
+
+
+def test_factors_of_relations_go_with_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, _ = fitted(TWO, p=1.5, K=1)
+    model = replace(model, relations={"calls": 0.5, "mails": 2.0})
+    extra = {DESCRIPTION: ""}
+    assert export_model(model, tmp_path / "model.pt2").relations == {"calls": 0.5, "mails": 2.0}
+    torch.export.load(tmp_path / "model.pt2", extra_files=extra)
+    assert json.loads(extra[DESCRIPTION])["relations"] == {"calls": 0.5, "mails": 2.0}
+    monkeypatch.setattr(
+        "plap.cli.export.export_model", lambda *_: export_model(model, tmp_path / "again.pt2")
+    )
+    assert command.run(monkeypatch, "export", tmp_path / "out", tmp_path / "again.pt2") == 0
+    assert "each relation's edges by its factor first (calls 0.5, mails 2)" in capsys.readouterr().out
 
 
 def test_bad_requests_end_in_one_sentence(

@@ -24,9 +24,13 @@ def export(
     if as_json:
         print(json.dumps(done.to_json(), indent=1))
         return
+    weighted = ""
+    if done.relations:
+        factors = ", ".join(f"{name} {factor:.3g}" for name, factor in done.relations.items())
+        weighted = f" Multiply the weights of each relation's edges by its factor first ({factors})."
     gives = f"probabilities of {', '.join(done.outputs)}" if done.outputs else "a number"
     print(
         f"Wrote {file} ({counted(done.members, 'member')}). It takes x [nodes, {done.features}], edge_index "
         f"[2, entries] with both directions of every edge, and edge_weight [entries], and gives {gives} for "
-        f"each node. Largest difference from plap on a random graph: {done.difference:.1g}."
+        f"each node.{weighted} Largest difference from plap on a random graph: {done.difference:.1g}."
     )

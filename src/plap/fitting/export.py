@@ -51,6 +51,8 @@ class Export:
     """Names of the classes, in the order of the columns of the result; empty for a number."""
     difference: float
     """Largest difference from plap's own result on a random graph."""
+    relations: dict[str, float]
+    """By what the weights of each relation's edges must be multiplied beforehand; empty without relations."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything, ready for JSON."""
@@ -69,6 +71,10 @@ def export_model(model: SavedModel | Path | str, path: Path | str) -> Export:
 
     The propagation is that of the backend "torch". Before the file is written, the program is compared with
     plap's own result on a random graph.
+
+    A model of several relations has learned a factor for each: multiply the weights of a relation's edges by
+    its factor, and add up the weights of edges that join the same nodes, before the program gets them. The
+    factors are in the description and in what this function returns.
 
     Parameters
     ----------
@@ -103,7 +109,7 @@ def export_model(model: SavedModel | Path | str, path: Path | str) -> Export:
         )
     write_atomic(path, _encoded(program, path.suffix, json.dumps(_description(model), ensure_ascii=False)))
     names = tuple(str(name) for name in model.classes)
-    return Export(path, len(model.states), model.num_features, names, difference)
+    return Export(path, len(model.states), model.num_features, names, difference, dict(model.relations or {}))
 
 
 class _Ensemble(torch.nn.Module):
@@ -118,6 +124,7 @@ class _Ensemble(torch.nn.Module):
         for k, config in enumerate(configs):
             self._alike.setdefault(config.with_values(seed=0), []).append(k)
         self.task: Task = model.task
+        self.requires_grad_(False)
         for module in self.modules():
             if isinstance(module, PLaplacianConv):
                 module.backend = "torch"
@@ -198,6 +205,7 @@ def _description(model: SavedModel) -> dict[str, Any]:
         "task": model.task.name,
         "classes": [str(name) for name in model.classes],
         "features": None if model.feature_names is None else list(model.feature_names),
+        "relations": dict(model.relations or {}),
         "threshold": task.get("threshold"),
         "positive": task.get("positive"),
         "versions": dict(model.versions),

@@ -20,6 +20,7 @@ from plap.data.splits import split as split_nodes
 from plap.data.tables.assembly import encode_columns
 from plap.data.tables.collections import split_graphs
 from plap.data.tables.options import TableOptions
+from plap.data.tables.table_file import SUFFIXES
 from plap.data.tasks import Task
 from plap.errors import InputError
 from plap.fitting.comparison import RIVALS, Method, Rival, check_rivals, taught
@@ -205,7 +206,10 @@ def _check_split(split: Any, data: GraphData) -> None:
 def check_learnable(data: GraphData) -> None:
     """Refuse a graph that there is nothing to learn from."""
     if not bool(data.known.any()):
-        raise InputError(f"{data.name} has no labels, so there is nothing to learn from")
+        files = data.provenance.files
+        alone = len(files) == 1 and next(iter(files)).lower().endswith(SUFFIXES)
+        advice = "; no table of nodes was found (nodes.csv in the folder, or --nodes)" if alone else ""
+        raise InputError(f"{data.name} has no labels, so there is nothing to learn from{advice}")
     if data.task.one_class_per_node and data.num_classes < 2:
         raise InputError(f"{data.name} has one class only, so there is nothing to tell apart")
     if data.task.numeric and data.y[data.known].unique().shape[0] < 2:

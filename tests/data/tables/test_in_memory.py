@@ -202,3 +202,32 @@ def test_tables_go_straight_into_a_fit_and_a_prediction(tmp_path: Path) -> None:
     assert dict(zip(again.node_ids, again.predicted, strict=True)) == first
     with pytest.raises(InputError, match="no column 'size', which the model needs"):
         result.predict((nodes[["id", "colour"]], edges))
+
+
+def test_labels_that_pyg_stores_as_floats_are_read_as_those_of_tables() -> None:
+    data = pyg()
+    data.y = data.y.float()
+    found = plap.read_tables(data)
+    assert found.task.name == "multiclass"
+    assert any("classes although they are stored as floats" in note for note in found.notes)
+    assert plap.read_tables(data, task="numbers").task.numeric
+    data.y = torch.tensor([0.5, 0.1, 1.5, torch.nan])
+    numeric = plap.read_tables(data)
+    assert numeric.task.numeric
+    assert numeric.known.tolist() == [True, True, True, False]
+    with pytest.raises(InputError, match=r"task='classes' needs whole numbers as labels, and y\[0\] is 0.5"):
+        plap.read_tables(data, task="classes")
+
+
+def test_options_of_labels_hold_for_pyg_as_well() -> None:
+    data = pyg()
+    data.y = torch.tensor([7, 1, 0, 1])
+    assert plap.read_tables(data, unknown=7).known.tolist() == [False, True, True, True]
+    assert plap.read_tables(data, task="numbers").y.tolist() == [7.0, 1.0, 0.0, 1.0]
+    with pytest.raises(InputError, match="unknown must be a number for a PyG Data, not 'none'"):
+        plap.read_tables(data, unknown="none")
+
+
+def test_a_graph_alone_is_not_enough_to_learn_from() -> None:
+    with pytest.raises(InputError, match=r"a plap\.Graph has neither features nor labels"):
+        plap.fit(plap.Graph.from_edges([(0, 1)]))

@@ -166,3 +166,31 @@ def test_several_labels_need_a_split_and_are_told_so(tmp_path: Path) -> None:
     assert inspect_graph(data).verdict.startswith(
         "A node may have several labels, for which homophily is not"
     )
+
+
+@pytest.mark.parametrize("mark", [-999, -999.0, "-999", "-999.0", " -999 "])
+@pytest.mark.parametrize("kind", ["csv", "floats", "integers"])
+def test_a_mark_of_unknown_labels_is_compared_as_a_number(tmp_path: Path, kind: str, mark: Any) -> None:
+    values = [-999.0 if k % 3 == 0 else 10.0 * k for k in range(90)]
+    rows = pl.DataFrame({"id": [f"n{k}" for k in range(90)], "label": values})
+    if kind == "integers":
+        rows = rows.with_columns(pl.col("label").cast(pl.Int64))
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"n{k},n{k + 1}\n" for k in range(89)))
+    rows.write_csv(tmp_path / "nodes.csv") if kind == "csv" else rows.write_parquet(
+        tmp_path / "nodes.parquet"
+    )
+    data = load_folder(tmp_path, TableOptions(unknown=mark))
+    assert data.task.numeric
+    assert int(data.known.sum()) == 60
+    assert float(data.y[data.known].min()) >= 0
+
+
+def test_a_mark_that_no_label_has_is_told(tmp_path: Path) -> None:
+    data = labelled(tmp_path, ["a", "b", "a", "b"], unknown="?")
+    assert said(data, "no cell of 'label' is '?', the mark of an unknown label")
+
+
+def test_minus_one_beside_names_of_classes_is_unknown(tmp_path: Path) -> None:
+    data = labelled(tmp_path, ["ok", "fraud", "-1", "ok", "fraud", "-1"])
+    assert data.class_names == ("fraud", "ok")
+    assert said(data, "-1 in 'label' (2 nodes) is taken for unknown")

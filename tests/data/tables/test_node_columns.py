@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from customer_graph import Style, write_customer_graph
-from plap import InputError
+from plap import InputError, read_tables
 from plap.data import load_folder, load_npz
 from plap.data.tables.assembly import encode_columns
 from plap.data.tables.options import TableOptions
@@ -228,3 +228,155 @@ def test_masks_of_an_npz_are_its_splits(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", edges=[[0, 1]], y=[0, 0, 1, 1], train_mask=[1, 1, 0, 0])
     with pytest.raises(InputError, match="no array 'val_mask'"):
         load_npz(tmp_path / "g.npz")
+
+
+SPLIT_NODES = "id,label,age,split\n" + "".join(
+    f"{k},{'uv'[k % 2]},{30 + k % 7},{('train', 'train', 'val', 'test')[k // 2 % 4]}\n" for k in range(24)
+)
+RING = "source,target\n" + "".join(f"{k},{(k + 1) % 24}\n" for k in range(24))
+
+
+@pytest.mark.parametrize("column", ["split", "fold"])
+@pytest.mark.parametrize("cells", [["train", "val", "test"], ["test"], [""], ["new"]])
+def test_a_prediction_needs_no_split(tmp_path: Path, column: str, cells: list[str]) -> None:
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "new").mkdir()
+    fitted = load_folder(
+        folder(tmp_path / "fit", SPLIT_NODES.replace("split", column, 1), RING),
+        TableOptions(split=None if column == "split" else column, encode=False),
+    )
+    assert fitted.splits is not None
+    rows = "".join(f"{k + 100},{30 + k % 7},{cells[k % len(cells)]}\n" for k in range(24))
+    edges = "source,target\n" + "".join(f"{k + 100},{(k + 1) % 24 + 100}\n" for k in range(24))
+    options = TableOptions(keep_labels=False, encode=False).following(fitted.provenance.table)
+    found = load_folder(folder(tmp_path / "new", f"id,age,{column}\n{rows}", edges), options)
+    assert fitted.columns is not None
+    assert found.columns is not None
+    trained, _ = fitted.columns.fitted(np.ones(24, dtype=bool))
+    assert trained.transform is not None
+    applied, x = found.columns.applied(trained.transform)
+    assert x.shape == (24, 1)
+    assert applied.notes == ()
+
+
+def test_a_split_without_labels_can_be_inspected(tmp_path: Path) -> None:
+    nodes = "\n".join(line.replace(",u,", ",,").replace(",v,", ",,") for line in SPLIT_NODES.splitlines())
+    data = load_folder(folder(tmp_path, nodes, RING))
+    assert not data.known.any()
+    assert data.splits is None
+
+
+def test_a_split_that_leaves_too_few_labels_is_named(tmp_path: Path) -> None:
+    nodes = "id,label,age,split\na,u,1,train\nb,v,2,train\nc,,3,val\nd,u,4,test\ne,v,5,test\nf,,6,\n"
+    with pytest.raises(InputError, match=r"nodes\.csv: the split in 'split' has no validation nodes with"):
+        load_folder(folder(tmp_path, nodes))
+
+
+def test_columns_are_found_whatever_case_and_blanks_their_names_have(tmp_path: Path) -> None:
+    (tmp_path / "fit").mkdir()
+    (tmp_path / "new").mkdir()
+    data = load_folder(
+        folder(tmp_path / "fit", NODES.replace("id,label,age,city", "id, label, Age,city")),
+        TableOptions(categorical=["CITY"], encode=False),
+    )
+    assert data.columns is not None
+    columns, x = data.columns.fitted(np.ones(6, dtype=bool))
+    assert columns.transform is not None
+    assert "Age" in {column.name for column in columns.transform.columns}
+    new = folder(tmp_path / "new", NODES.replace("id,label,age,city", "id,label,age , City"))
+    found = load_folder(new, TableOptions(keep_labels=False, encode=False))
+    assert found.columns is not None
+    applied, again = found.columns.applied(columns.transform)
+    np.testing.assert_array_equal(again, x)
+    assert applied.notes == ()
+    assert len(applied.drift()) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"categorical": ["id"]}, "--categorical names 'id', but that is the id of the nodes"),
+        ({"ignore": ["label"], "label": "label"}, "--label and --ignore both name the column 'label'"),
+        ({"ignore": ["id"]}, "no column holds the id of a node"),
+        ({"categorical": ["label"]}, "--categorical names 'label', but that is the label"),
+    ],
+)
+def test_columns_with_two_uses_are_refused(tmp_path: Path, options: dict[str, str], problem: str) -> None:
+    with pytest.raises(InputError, match=problem):
+        load_folder(folder(tmp_path), TableOptions(**options))  # type: ignore[arg-type]
+
+
+def test_an_ignored_column_is_not_the_label(tmp_path: Path) -> None:
+    nodes = "id,label,class,age\n" + "".join(f"{k},x{k},{'uv'[k % 2]},{k}\n" for k in range(24))
+    data = load_folder(folder(tmp_path, nodes, RING), TableOptions(ignore=["label"]))
+    assert data.class_names == ("u", "v")
+    assert data.columns is not None
+    assert data.columns.remembered()["label"] == "class"
+
+
+def test_the_type_of_a_column_says_that_it_is_a_category(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    codes = [str(100 + k % 7) for k in range(140)]
+    ids, labels = list(range(140)), ["uv"[k % 2] for k in range(140)]
+    edges = {"source": ids, "target": [*ids[1:], 0]}
+    frame = pl.DataFrame({"id": ids, "label": labels, "store": codes})
+    typed = frame.with_columns(pl.col("store").cast(pl.Categorical))
+    typed.write_parquet(tmp_path / "nodes.parquet")
+    whole = pd.DataFrame({"id": ids, "label": labels, "store": pd.Categorical([int(code) for code in codes])})
+    for nodes in (typed, whole, tmp_path / "nodes.parquet"):
+        names = read_tables(nodes, edges).feature_names or ()
+        assert [name for name in names if name.startswith("store")] == [f"store={100 + k}" for k in range(7)]
+    assert read_tables(frame, edges).feature_names == ("store",)
+
+
+def test_parquet_text_has_no_blanks_around_it_and_decimals_are_numbers(tmp_path: Path) -> None:
+    size = 24
+    frame = pl.DataFrame(
+        {
+            "id": pl.Series(range(size), dtype=pl.Decimal(38, 0)),
+            "label": ["b " if k % 3 else " b" if k % 2 else "a" for k in range(size)],
+            "price": pl.Series([f"{k}.25" for k in range(size)]).cast(pl.Decimal(10, 2)),
+        }
+    )
+    frame.write_parquet(tmp_path / "nodes.parquet")
+    (tmp_path / "edges.csv").write_text(RING)
+    data = load_folder(tmp_path)
+    assert data.class_names == ("a", "b")
+    assert data.feature_names == ("price",)
+    assert data.node_ids == range(24)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv"])
+def test_quotation_marks_inside_cells_are_part_of_them(tmp_path: Path, suffix: str) -> None:
+    rows = ["id,label,name", '1,u,5" pipe', "2,v,6 pipe", '3,u,"a ""big"" one, or', 'two"', "4,v,x"]
+    text = "\n".join(rows)
+    if suffix == "tsv":
+        text = text.replace(",", "\t").replace('"a ""big"" one\t or\ntwo"', '7" pipe')
+    (tmp_path / f"nodes.{suffix}").write_text(text)
+    (tmp_path / "edges.csv").write_text("source,target\n1,2\n2,3\n3,4\n")
+    data = load_folder(tmp_path, TableOptions(encode=False))
+    assert data.columns is not None
+    expected = 'a "big" one, or\ntwo' if suffix == "csv" else '7" pipe'
+    assert data.columns.frame["name"].to_list() == ['5" pipe', "6 pipe", expected, "x"]
+
+
+def test_vectors_of_another_length_are_missing_where_bad_rows_are_dropped(tmp_path: Path) -> None:
+    rows = "".join(f'{k},{"uv"[k % 2]},"[{k}.5, 2.0, 1.0]"\n' for k in range(23))
+    nodes = f'id,label,v\n{rows}23,v,"[1.0, 2.0]"\n'
+    with pytest.raises(InputError, match=r"line 25, column 'v': '\[1.0, 2.0\]' is not a vector of 3 numbers"):
+        load_folder(folder(tmp_path, nodes, RING))
+    data = load_folder(folder(tmp_path, nodes, RING), TableOptions(on_bad_rows="drop"))
+    assert any("1 cells cannot be read and count as missing" in note for note in data.notes)
+
+
+def test_a_word_among_weights_is_no_currency(tmp_path: Path) -> None:
+    edges = "source,target,weight\na,b,1\nb,c,2\nc,d,x\nd,e,4\ne,f,5\n"
+    data = load_folder(folder(tmp_path, edges=edges), TableOptions(on_bad_rows="drop"))
+    assert not any("currency" in note for note in data.notes)
+    assert any("1 row was dropped" in note for note in data.notes)
+
+
+def test_the_table_of_nodes_may_be_spelled_in_capitals(tmp_path: Path) -> None:
+    folder(tmp_path)
+    (tmp_path / "nodes.csv").rename(tmp_path / "Nodes.CSV")
+    assert load_folder(tmp_path).class_names == ("u", "v")

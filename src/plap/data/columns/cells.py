@@ -63,8 +63,10 @@ class Cells(Generic[V]):
 class Reader(Protocol):
     """Turns a column of any type into values, or refuses it by name."""
 
-    problem: ClassVar[str]
-    """What is wrong with a cell that cannot be read: "is not a number"."""
+    @property
+    def problem(self) -> str:
+        """What is wrong with a cell that cannot be read: "is not a number"."""
+        ...
 
     def read(self, column: pl.Series) -> Cells[Any]:
         """Return the values of a column."""

@@ -127,6 +127,8 @@ CLASSES: dict[Kind, tuple[Any, Any]] = {
 }
 """Reader and encoder of each kind of feature."""
 FORMAT, VERSION = "plap columns", 1
+_MOST_CHARACTERS = 80
+"""Of a cell in a sentence."""
 
 
 @dataclass(frozen=True)
@@ -247,6 +249,19 @@ class ColumnTransform:
             start = stop
         return Applied(matrix, notes)
 
+    def renamed(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """The table with the names of its training columns where they differ in case or blanks alone."""
+        spare: dict[str, list[str]] = {}
+        for name in frame.columns:
+            if name not in {*self.unused, *(column.name for column in self.columns)}:
+                spare.setdefault(name.strip().casefold(), []).append(name)
+        alike = {
+            column.name: spare.get(column.name.strip().casefold(), [])
+            for column in self.columns
+            if column.name not in frame.columns
+        }
+        return frame.rename({found[0]: name for name, found in alike.items() if len(found) == 1})
+
     def as_written_in(self, frame: pl.DataFrame) -> list[tuple[FittedColumn, str]]:
         """The columns with readers for this table, and what to say of one that it writes in another way."""
         numbers = [column.name for column in self.columns if isinstance(column.reader, NumberReader)]
@@ -332,9 +347,14 @@ def read(
         raise InputError(f"column {series.name!r}: cannot be read ({first})") from None
     if cells.bad.size and on_bad == "error":
         row = int(cells.bad[0])
-        problem = f"{series[row]!r} {reader.problem}"
-        raise CellError(series.name, row if rows is None else int(rows[row]), series[row], problem)
+        cell = series[row].to_list() if isinstance(series[row], pl.Series) else series[row]
+        problem = f"{_shortened(repr(cell))} {reader.problem}"
+        raise CellError(series.name, row if rows is None else int(rows[row]), cell, problem)
     return cells
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MOST_CHARACTERS else f"{text[:_MOST_CHARACTERS]}…"
 
 
 def require(frame: pl.DataFrame, names: list[str]) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from plap.data.columns.cells import CellError, Cells, Description, finite, floats, refuse_type, trimmed
+from plap.data.columns.cells import Cells, Description, finite, floats, refuse_type, trimmed
 from plap.data.columns.numbers import CLIP
 
 VECTOR_NAMES = ("features", "x", "vector", "embedding")
@@ -23,25 +23,24 @@ class VectorReader:
     """Reads vectors of one width from lists, arrays, or text such as ``[0.5, 1, 2]``."""
 
     width: int
-    problem: ClassVar[str] = "is not a vector"
+
+    @property
+    def problem(self) -> str:
+        """What is wrong with a cell that cannot be read."""
+        return f"is not a vector of {self.width} numbers"
 
     def read(self, column: pl.Series) -> Cells[NDArray[np.float64]]:
-        """Return float64 [rows, width]; a missing vector is a row of NaN, another width is refused."""
+        """Return float64 [rows, width]; a missing vector is a row of NaN, and so is a bad one."""
         lists = as_lists(column)
         if lists is None:
             refuse_type(column, "vectors of numbers")
-        lengths = lists.list.len().fill_null(self.width).to_numpy()
-        wrong = np.flatnonzero(lengths != self.width)
-        if wrong.size:
-            row = int(wrong[0])
-            problem = f"the length of the vector is {lengths[row]}, and must be {self.width}"
-            raise CellError(column.name, row, None, problem)
+        filled = (trimmed(column) if column.dtype == pl.String else lists).is_not_null().to_numpy()
+        lists = lists.set((lists.list.len() != self.width).fill_null(False), None)
         values = np.full((column.len(), self.width), np.nan)
         present = lists.is_not_null().to_numpy()
         components = lists.drop_nulls().explode(empty_as_null=False)
         values[present] = floats(components).reshape(-1, self.width)
         values, infinite = finite(values)
-        filled = trimmed(column).is_not_null().to_numpy() if column.dtype == pl.String else present
         return Cells(values, np.flatnonzero(filled & ~present), infinite)
 
     def to_json(self) -> dict[str, Any]:

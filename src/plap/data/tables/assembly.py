@@ -164,7 +164,7 @@ class NodeColumns:
         The column of labels is among them where another one might be taken for it.
         """
         label = next((name for name, role in self.roles.items() if role is Role.LABEL), None)
-        doubtful = other_labels(self.frame.columns, label)
+        doubtful = other_labels([*self.frame.columns, *self.roles], label)
         return ({"label": label} if doubtful else {}) | self.options.stored()
 
     def fitted(self, train: NDArray[np.bool_]) -> tuple[NodeColumns, NDArray[np.float32]]:
@@ -195,19 +195,21 @@ class NodeColumns:
             for column in plan
             if column.kind is Kind.UNSUPPORTED
         ]
+        transform = replace(transform, unused=(*transform.unused, *self.roles))
         columns = replace(self, plan=plan, transform=transform, notes=tuple(said))
         return columns, matrix
 
     def applied(self, transform: ColumnTransform) -> tuple[NodeColumns, NDArray[np.float32]]:
         """The columns with a transform that was fitted elsewhere, and all nodes' features."""
+        frame = transform.renamed(self.frame)
         try:
-            matrix, notes = transform.apply(self.frame, on_bad=self._on_bad)
+            matrix, notes = transform.apply(frame, on_bad=self._on_bad)
         except CellError as error:
             self.fail(error)
         except InputError as error:
             raise InputError(f"{self.table.path}: {error}") from None
         said = tuple(f"{self.table.path.name}, {note}." for note in map(str, notes))
-        return replace(self, transform=transform, notes=said), matrix
+        return replace(self, frame=frame, transform=transform, notes=said), matrix
 
     @property
     def _on_bad(self) -> OnBad:

@@ -303,10 +303,12 @@ def as_written(column: pl.Series, commas: Callable[[], bool] = lambda: False) ->
     chosen = guess.other if guess.other is not None and followed else guess.format
     read = NumberReader(chosen).read(column).values
     figures = pl.Series(read, nan_to_null=True).cast(pl.String)
-    said = guess.marks or ("per cent signs" if guess.percent else "currency signs")
+    said = guess.marks or (
+        "per cent signs" if guess.percent else "currency signs" if guess.currencies else ""
+    )
     if followed:
         said = f"{chosen.describe(filled)}, as in other columns"
-    elif guess.other is not None:
+    elif guess.other is not None and said:
         said += " (if those are decimal marks, write points)"
     return pl.select(pl.coalesce(figures, column).alias(column.name)).to_series(), said
 

@@ -145,7 +145,7 @@ class JoinedTables:
     def __init__(self, tables: Sequence[Table], rows: Sequence[NDArray[np.intp]]) -> None:
         self._tables, self._rows = tables, rows
         self._ends = np.cumsum([len(each) for each in rows])
-        self.path, self.columns = tables[0].path, tables[0].columns
+        self.path, self.columns, self.categories = tables[0].path, tables[0].columns, tables[0].categories
         self.height = int(self._ends[-1])
         self.notes: list[str] = []
 

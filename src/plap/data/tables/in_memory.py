@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 import polars as pl
 import torch
+from torch import Tensor
 
 from plap.data.dataset import FixedSplits, GraphData
-from plap.data.labels import is_signs
+from plap.data.labels import is_signs, looks_numeric_target
 from plap.data.tables.assembly import assemble
 from plap.data.tables.loading import load_folder, load_tables
 from plap.data.tables.options import TableOptions
-from plap.data.tables.table_file import Table, open_table
+from plap.data.tables.table_file import Table, categories_of, open_table, plain
 from plap.errors import InputError
-from plap.graph import Symmetrize
+from plap.graph import Graph, Symmetrize
 
 if TYPE_CHECKING:
     import networkx
@@ -70,7 +71,11 @@ def read_tables(
         if hasattr(nodes, "edge_index"):
             if named := chosen.naming_columns:
                 raise InputError(f"a PyG Data has no columns, so {named} does not apply to it")
-            return from_pyg(nodes, name=name, symmetrize=symmetrize)
+            if isinstance(nodes, Graph):
+                raise InputError(
+                    "a plap.Graph has neither features nor labels; plap.data.GraphData(name, graph, x, y) has"
+                )
+            return from_pyg(nodes, chosen, name=name, symmetrize=symmetrize)
         raise InputError("read_tables needs a table of edges, a folder, a NetworkX graph or a PyG Data")
     return load_tables(
         _table(edges, "edges"),
@@ -81,22 +86,19 @@ def read_tables(
     )
 
 
-def from_pyg(data: Any, *, name: str | None = None, symmetrize: Symmetrize = "max") -> GraphData:
+def from_pyg(
+    data: Any, options: TableOptions | None = None, *, name: str | None = None, symmetrize: Symmetrize = "max"
+) -> GraphData:
     """A PyG ``Data`` with ``edge_index``, ``x`` and ``y``; its masks are the split that a fit uses.
 
-    Masks may hold several splits, [N, S]. Labels of exactly -1 and 1 are two classes. Without ``x`` features
+    Masks may hold several splits, [N, S]. Labels of exactly -1 and 1 are two classes, and so are few whole
+    numbers that are stored as floats, unless ``options.task`` says otherwise. Without ``x`` features
     are computed from the edges; other attributes are not used, and a note says so.
     """
     n = int(data.num_nodes)
     y = getattr(data, "y", None)
-    y = torch.full((n,), -1) if y is None else y.squeeze(-1) if y.ndim == 2 and y.shape[1] == 1 else y
-    notes = _unused_attributes(data)
-    classes: tuple[str, ...] = ()
-    if is_signs(y.numpy(force=True)):
-        y, classes = (y > 0).long(), ("-1", "1")
-        notes = (*notes, "The labels -1 and 1 are two classes, so -1 is not unknown here.")
-    elif y.ndim == 2 and not y.is_floating_point():
-        y = y.float()
+    notes = [*_unused_attributes(data)]
+    y, classes = _labels(torch.full((n,), -1) if y is None else y, options or TableOptions(), notes)
     names = ("train_mask", "val_mask", "test_mask")
     masks = [mask for mask in (getattr(data, name, None) for name in names) if mask is not None]
     if masks and len(masks) < len(names):
@@ -107,9 +109,45 @@ def from_pyg(data: Any, *, name: str | None = None, symmetrize: Symmetrize = "ma
     assembled = assemble(
         name=name or type(data).__name__, source="a PyG Data", files={}, edge_index=data.edge_index,
         weight=getattr(data, "edge_weight", None), num_nodes=n, x=None if x is None else x.float(),
-        y=y if y.is_floating_point() else y.long(), class_names=classes, notes=notes, symmetrize=symmetrize,
+        y=y, class_names=classes, notes=tuple(notes), symmetrize=symmetrize,
     )  # fmt: skip
     return replace(assembled, splits=splits)
+
+
+def _labels(y: Tensor, options: TableOptions, notes: list[str]) -> tuple[Tensor, tuple[str, ...]]:
+    """Labels as a ``GraphData`` has them, and the names of the classes if they are not 0, 1, ….
+
+    Numbers are told from classes as in a table of nodes.
+    """
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = y.squeeze(-1)
+    if y.ndim == 2:
+        return (y if y.is_floating_point() else y.float()), ()
+    values = y.double()
+    if options.unknown is not None:
+        try:
+            values[values == float(options.unknown)] = torch.nan
+        except ValueError:
+            raise InputError(f"unknown must be a number for a PyG Data, not {options.unknown!r}") from None
+    elif options.task != "numbers" and is_signs(y.numpy(force=True)):
+        notes.append("The labels -1 and 1 are two classes, so -1 is not unknown here.")
+        return (y > 0).long(), ("-1", "1")
+    odd = values.isfinite() & (values != values.floor())
+    floats = y.is_floating_point()
+    guess = floats and (bool(odd.any()) or looks_numeric_target(values.numpy(force=True)))
+    if (options.task == "numbers") if options.task else guess:
+        return values.to(y.dtype if floats else torch.float64), ()
+    if bool(odd.any()):
+        if options.predicts:
+            return torch.full_like(y, -1, dtype=torch.int64), ()
+        node = int(odd.nonzero()[0])
+        raise InputError(f"task='classes' needs whole numbers as labels, and y[{node}] is {float(y[node])}")
+    if floats and options.task is None:
+        notes.append(
+            "The labels are few whole numbers, so they are classes although they are stored as floats; "
+            "plap.read_tables(data, task='numbers') takes them for numbers."
+        )
+    return values.nan_to_num(-1.0).long(), ()
 
 
 def _unused_attributes(data: Any) -> tuple[str, ...]:
@@ -230,8 +268,17 @@ def _from_pandas(source: Any) -> pl.DataFrame:
                 None if gone else _plain(cell) for cell, gone in zip(values.tolist(), missing, strict=True)
             ]
             series = pl.Series(str(name), cells, strict=False)
+            if _is_category(values):
+                series = pl.Series(str(name), [None if cell is None else str(cell) for cell in cells])
+                series = series.cast(pl.Categorical)
         columns[str(name)] = series.set(pl.Series(missing), None) if missing.any() else series
     return pl.DataFrame(columns)
+
+
+def _is_category(values: Any) -> bool:
+    """Whether a pandas column is one of categories that are text or whole numbers."""
+    categories = getattr(values.dtype, "categories", None)
+    return categories is not None and all(isinstance(value, str | int) for value in categories.tolist())
 
 
 def _plain(cell: Any) -> Any:
@@ -251,17 +298,13 @@ class FrameTable:
         self.path = Path(name)
         self.notes: list[str] = []
         self.columns: tuple[str, ...] = tuple(frame.columns)
+        self.categories = categories_of(frame.schema)
         self.height = frame.height
         self._frame = frame
 
     def column(self, name: str) -> pl.Series:
-        """Return one column; empty text is null."""
-        series = self._frame[name]
-        if isinstance(series.dtype, pl.Categorical | pl.Enum):
-            series = series.cast(pl.String)
-        if series.dtype == pl.String:
-            series = series.set((series == "").fill_null(False), None)
-        return series
+        """Return one column; text has no blanks around it, and is null where it is empty."""
+        return plain(self._frame[name])
 
     def head(self, name: str, rows: int) -> pl.Series:
         """Return the first cells of a column as they are."""

@@ -25,6 +25,9 @@ _FEW = 0.1
 """Cells of text in a column of numbers to be predicted, at most, as a share of the numbers; these must have
 fractions, because whole numbers beside text are names of classes."""
 
+_ZEROS = re.compile(r"\.0+$")
+"""What a float has behind a whole number."""
+
 Labels = NDArray[np.int64] | NDArray[np.float32] | NDArray[np.float64]
 
 
@@ -85,11 +88,15 @@ def read_labels(
 def _known_cells(table: Table, name: str, options: TableOptions, notes: list[str]) -> pl.Series:
     """The column with null where a cell says that the label is not known."""
     column = table.column(name)
+    if options.unknown is not None and not column.dtype.is_nested():
+        mark = _ZEROS.sub("", str(options.unknown).strip())
+        marked = (column.cast(pl.String).str.replace(_ZEROS.pattern, "") == mark).fill_null(False)
+        if not (marked.any() or options.predicts):
+            notes.append(f"{table.path.name}: no cell of {name!r} is {mark!r}, the mark of an unknown label.")
+        return column.set(marked, None)
     if column.dtype != pl.String:
         return column
     text = column.str.strip_chars()
-    if options.unknown is not None:
-        return column.set((text == options.unknown.strip()).fill_null(False), None)
     marked = text.str.to_lowercase().is_in(_UNKNOWN).fill_null(False)
     marks = text.filter(marked & (text != "")).value_counts(sort=True)
     if marks.height:
@@ -160,8 +167,6 @@ def _read_classes(
     text = _class_names(table, column)
     if options.unknown is None:
         _forget_minus_one(text, f"{table.path.name}: ", name, notes)
-    else:
-        text[text == options.unknown.strip()] = ""
     _tell_case(text, f"{table.path.name}: ", name, notes)
     text[~bad.kept] = ""
     lone: list[str] = []
@@ -206,9 +211,9 @@ def _class_names(table: Table, column: pl.Series) -> NDArray[np.str_]:
 
 
 def _forget_minus_one(text: NDArray[np.str_], where: str, name: str, notes: list[str]) -> None:
-    """Take -1 for unknown, as everywhere in plap, where all classes are whole numbers."""
+    """Take -1 for unknown, as everywhere in plap, unless -1 and 1 are the two classes."""
     values = {str(value) for value in np.unique(text) if value}
-    if "-1" not in values or not all(is_integer(value) for value in values):
+    if "-1" not in values:
         return
     if values == {"-1", "1"}:
         notes.append(f"{where}-1 and 1 in {name!r} are two classes, so -1 is not unknown here.")

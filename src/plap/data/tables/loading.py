@@ -146,8 +146,9 @@ def load_tables(
     data = replace(data, provenance=replace(data.provenance, table=options.stored()))
     if read.relation is not None:
         data = replace(data, relations=_relations(read, data.graph, symmetrize))
-    if found is not None and found.split is not None:
-        data = with_split(data, found.split)
+    if found is not None and found.split is not None and bool(data.known.any()):
+        assert node_table is not None
+        data = with_split(data, found.split, node_table.path)
     return encode_columns(data, torch.ones(ids.len(), dtype=torch.bool)) if options.encode else data
 
 
@@ -221,7 +222,7 @@ def _relations(read: Edges, union: Graph, symmetrize: Symmetrize) -> Relations:
     return Relations.of(union, parts)
 
 
-def with_split(data: GraphData, split: SplitColumns) -> GraphData:
+def with_split(data: GraphData, split: SplitColumns, table: Path) -> GraphData:
     """``data`` with the split that its table describes; parts that are missing are taken from training."""
     train, val, test = (torch.from_numpy(mask) & data.known for mask in (split.train, split.val, split.test))
     notes = list(data.provenance.notes)
@@ -233,7 +234,13 @@ def with_split(data: GraphData, split: SplitColumns) -> GraphData:
         if not bool(part.any()):
             known = data.y.clone()
             known[~train] = torch.nan if known.is_floating_point() else -1
-            sets = hold_out(known, _HELD_OUT, seed=0)
+            try:
+                sets = hold_out(known, _HELD_OUT, seed=0)
+            except InputError as error:
+                raise InputError(
+                    f"{table}: the split in {quoted(split.names)} has no {what} nodes with labels, and its "
+                    f"training nodes cannot serve: {error}"
+                ) from None
             train, part[:] = sets.train, sets.val
             notes.append(f"The split has no {what} nodes: a fifth of the training nodes is used for that.")
     splits = FixedSplits(train[:, None], val[:, None], test[:, None], preferred=True)
@@ -241,8 +248,12 @@ def with_split(data: GraphData, split: SplitColumns) -> GraphData:
 
 
 def only_table(folder: Path, stem: str) -> Path | None:
-    """The one table called ``stem``, None if there is none."""
-    found = [folder / (stem + suffix) for suffix in SUFFIXES if (folder / (stem + suffix)).exists()]
+    """The one table called ``stem``, in upper or lower case; None if there is none."""
+    try:
+        names = sorted(path.name for path in folder.iterdir())
+    except OSError as error:
+        raise InputError(f"{folder} cannot be read ({error.strerror})") from None
+    found = [folder / name for name in names if name.lower() in {stem + suffix for suffix in SUFFIXES}]
     if len(found) > 1:
         raise InputError(f"{folder}: both {found[0].name} and {found[1].name} are there, and one must go")
     return found[0] if found else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,6 +42,10 @@ from plap.data.tables.options import (
 from plap.data.tables.table_file import Table, find_column
 from plap.errors import InputError
 
+_KINDS = ("categorical", "numeric", "text")
+"""Options that name columns to be read as one kind."""
+_WHAT = {Role.ID: "the id of the nodes", Role.LABEL: "the label"}
+
 
 @dataclass(frozen=True)
 class Nodes:
@@ -71,11 +76,16 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
         raise InputError(f"{table.path}: the table has no rows")
     bad = BadRows(table, drop=options.drops)
     notes: list[str] = []
-    id_column = find_role(table, options.id, ID, "--id", "the id of a node", notes)
+    options = _with_columns_of(table, options)
+    id_column = find_role(table, options.id, ID, "--id", "the id of a node", notes, without=options.ignore)
     assert id_column is not None
     ids = read_identifiers(table, id_column, bad)
     label_column = _label_column(table, options, notes)
-    several = [name for name in table.columns if name.strip().lower().startswith(SEVERAL)]
+    several = [
+        name
+        for name in table.columns
+        if name.strip().lower().startswith(SEVERAL) and name not in options.ignore
+    ]
     if several and label_column is not None:
         raise InputError(
             f"{table.path}: labels are in {label_column!r} and in {several[0]!r}: remove one of them"
@@ -87,11 +97,11 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     roles = {id_column: Role.ID} | dict.fromkeys(several, Role.LABEL)
     if label_column is not None:
         roles[label_column] = Role.LABEL
-    for name in options.ignore:
-        roles[named_column(table, name, "--ignore")] = Role.IGNORED
-    for flag in ("categorical", "numeric", "text"):
-        for name in getattr(options, flag):
-            named_column(table, name, f"--{flag}")
+    for kind in ("ignore", *_KINDS):
+        for name in getattr(options, kind):
+            if name in roles:
+                raise InputError(f"{table.path}: --{kind} names {name!r}, but that is {_WHAT[roles[name]]}")
+    roles |= dict.fromkeys(options.ignore, Role.IGNORED)
     rest = [name for name in table.columns if name not in roles]
     notes += bad.notes
     if not bad.kept.all():
@@ -103,33 +113,24 @@ def read_nodes(table: Table, options: TableOptions, *, lone_classes: bool = Fals
     frame = pl.DataFrame([table.column(name) for name in rest])
     if not bad.kept.all():
         frame = frame[rows]
-    try:
-        split = _split(table, frame, options)
-    except CellError as error:
-        table.fail(int(rows[error.row]), error.column, error.problem)
-    if split is not None:
-        roles |= dict.fromkeys(split.names, Role.SPLIT)
-        frame = frame.drop(*split.names)
-        notes.append(f"{table.path.name}: the split is taken from {quoted(split.names)}.")
-    wanted = {*options.categorical, *options.numeric, *options.text}
-    # a fitted model may have one that it was told to use
-    unread = unread_splits(frame) if options.keep_labels else []
-    for name in (name for name in unread if name not in wanted):
-        roles[name] = Role.IGNORED
-        frame = frame.drop(name)
-        notes.append(
-            f"{table.path.name}: the column {name!r} is not used, because its cells are not train, val and "
-            f"test; --categorical {name} makes a feature of it."
-        )
+    split = None
+    if not options.predicts:  # a model knows what each column is, and has no use for a split
+        try:
+            split = _take_split(table, frame, options, roles, notes)
+        except CellError as error:
+            table.fail(int(rows[error.row]), error.column, error.problem)
+        categories = table.categories & {*frame.columns}
+        frame = frame.with_columns(pl.col(name).cast(pl.Categorical) for name in categories)
+    frame = frame.drop(name for name in frame.columns if name in roles)
     columns = NodeColumns(frame, roles, options, table, rows) if frame.width else None
     said = (*table.notes, *notes)
     return Nodes(ids, y, class_names, None, (), said, columns, split)
 
 
 def _label_column(table: Table, options: TableOptions, notes: list[str]) -> str | None:
-    if _may_be_absent(table, options, "label"):
+    if "label" in options.remembered and find_column(table, (str(options.label).strip().lower(),)) is None:
         return None
-    found = find_role(table, options.label, LABEL, "--label", None, notes)
+    found = find_role(table, options.label, LABEL, "--label", None, notes, without=options.ignore)
     others = other_labels(table.columns, found) if options.label is None else []
     notes += [
         f"{table.path.name}: {found!r} is taken for the label and {name!r} for a feature; --label {name} or "
@@ -140,20 +141,39 @@ def _label_column(table: Table, options: TableOptions, notes: list[str]) -> str 
     return found
 
 
-def _may_be_absent(table: Table, options: TableOptions, name: str) -> bool:
-    """Whether a fitted model remembers this option, and the column that it names is not in the new table."""
-    column = getattr(options, name)
-    return name in options.remembered and find_column(table, (column.strip().lower(),)) is None
+def _with_columns_of(table: Table, options: TableOptions) -> TableOptions:
+    """The options with the names of columns as the table writes them."""
+    named: dict[str, Any] = {
+        kind: tuple(named_column(table, name, f"--{kind}") for name in getattr(options, kind))
+        for kind in ("ignore", *_KINDS)
+    }
+    return replace(options, **named)
 
 
-def _split(table: Table, frame: pl.DataFrame, options: TableOptions) -> SplitColumns | None:
-    if options.split is None or _may_be_absent(table, options, "split"):
-        return find_split(frame, index=options.index)
-    name = named_column(table, options.split, "--split")
-    found = find_split(frame.select(pl.col(name).alias("split")), index=options.index)
-    if found is None:
-        raise InputError(f"{table.path}: --split names {name!r}, whose cells are not train, val and test")
-    return replace(found, names=(name,))
+def _take_split(
+    table: Table, frame: pl.DataFrame, options: TableOptions, roles: dict[str, Role], notes: list[str]
+) -> SplitColumns | None:
+    """The split that columns describe; ``roles`` gets these, and what is called a split and is none."""
+    rest = frame.drop({name for kind in _KINDS for name in getattr(options, kind)})
+    if options.split is None:
+        split = find_split(rest, index=options.index)
+    else:
+        name = named_column(table, options.split, "--split")
+        split = find_split(frame.select(pl.col(name).alias("split")), index=options.index)
+        if split is None:
+            raise InputError(f"{table.path}: --split names {name!r}, whose cells are not train, val and test")
+        split = replace(split, names=(name,))
+    if split is not None:
+        roles |= dict.fromkeys(split.names, Role.SPLIT)
+        notes.append(f"{table.path.name}: the split is taken from {quoted(split.names)}.")
+    for name in unread_splits(rest):
+        if name not in roles:
+            roles[name] = Role.IGNORED
+            notes.append(
+                f"{table.path.name}: the column {name!r} is not used, because its cells are not train, val "
+                f"and test; --categorical {name} makes a feature of it."
+            )
+    return split
 
 
 def _read_features(

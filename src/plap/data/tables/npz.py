@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import zipfile
@@ -203,6 +204,10 @@ def _real(file: NpzFile, name: str, array: Array) -> NDArray[np.float32]:
 def _read_labels(
     file: NpzFile, name: str, array: Array, options: TableOptions, notes: list[str]
 ) -> tuple[Tensor, tuple[str, ...]]:
+    if options.unknown is not None and array.dtype.kind in "iuf":
+        array = array.astype(np.float64)
+        with contextlib.suppress(ValueError):  # a word is the mark of no number
+            array[array == float(options.unknown)] = np.nan
     if array.dtype.kind in "iuf" and _are_numbers(file, name, array, options, notes):
         return torch.from_numpy(array.astype(np.float64)), ()
     missing = np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, dtype=bool)
@@ -214,7 +219,7 @@ def _read_labels(
         array = whole.astype(np.int64)
     text = array.astype(np.str_)
     if options.unknown is not None:
-        text = np.where(text == options.unknown.strip(), "", text)
+        text = np.where(text == str(options.unknown).strip(), "", text)
     elif array.dtype.kind == "i" and is_signs(array[~missing]):
         notes.append(f"{file.path.name}: -1 and 1 in {name!r} are two classes, so -1 is not unknown here.")
     elif array.dtype.kind == "i":

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from plap.checks import check_choice, near_miss
-from plap.data.tables.table_file import Table, find_column, need_column, shown_columns
+from plap.data.tables.table_file import Table, find_column, refuse_without, shown_columns
 from plap.errors import InputError
 
 OnBadRows = Literal["error", "drop"]
 LabelKind = Literal["classes", "numbers"]
-STORED = ("id", "label", "source", "target", "weight", "split", "task", "unknown", "day_first")
+STORED = (
+    "id", "label", "source", "target", "weight", "task", "unknown", "day_first", "on_bad_rows",
+)  # fmt: skip
 """Options that a fitted model remembers, so that the tables of a prediction are read as those of the fit."""
 
 
@@ -49,11 +51,11 @@ class TableOptions:
     text: Collection[str] = ()
     raw_features: bool = False
     """Take the numeric columns as they are, and refuse missing and odd cells."""
-    on_bad_rows: OnBadRows = "error"
-    """Refuse a row that cannot be used, or drop it and count it."""
+    on_bad_rows: OnBadRows | None = None
+    """Refuse a row that cannot be used (the default), or drop it and count it."""
     task: LabelKind | None = None
     """Whether labels are classes or numbers; by default whichever they look like."""
-    unknown: str | None = None
+    unknown: str | int | float | None = None
     """The mark of an unknown label, in place of -1, N/A and the like; an empty cell is always unknown."""
     day_first: bool | None = None
     """Whether 03/04/2024 is the third of April; by default it is, where a column leaves it open."""
@@ -68,7 +70,8 @@ class TableOptions:
     """Options that a fitted model remembered; a column that these name may be absent if it is not needed."""
 
     def __post_init__(self) -> None:
-        check_choice("on_bad_rows", self.on_bad_rows, OnBadRows)
+        if self.on_bad_rows is not None:
+            check_choice("on_bad_rows", self.on_bad_rows, OnBadRows)
         if self.task is not None:
             check_choice("task", self.task, LabelKind)
         for name in ("ignore", "categorical", "numeric", "text"):
@@ -125,12 +128,27 @@ def other_labels(columns: Sequence[str], chosen: str | None) -> list[str]:
 
 
 def find_role(
-    table: Table, given: str | None, names: tuple[str, ...], flag: str, what: str | None, notes: list[str]
+    table: Table,
+    given: str | None,
+    names: tuple[str, ...],
+    flag: str,
+    what: str | None,
+    notes: list[str],
+    *,
+    without: Collection[str] = (),
 ) -> str | None:
-    """The column with a role: as the user says, or by its name; a guess that is not obvious is noted."""
+    """The column with a role: as the user says, or by its name; a guess that is not obvious is noted.
+
+    Columns of ``without`` are not guessed, and not to be named either.
+    """
     if given is not None:
-        return named_column(table, given, flag)
-    column = find_column(table, names) if what is None else need_column(table, names, what, flag)
+        named = named_column(table, given, flag)
+        if named in without:
+            raise InputError(f"{table.path}: {flag} and --ignore both name the column {named!r}")
+        return named
+    column = find_column(table, names, without)
+    if column is None and what is not None:
+        refuse_without(table, names, what, flag)
     if column is not None and column.strip().lower() not in names[: _USUAL[flag]]:
         said = f"the column {column!r} is taken for the {flag[2:]}; {flag} names another"
         notes.append(f"{table.path.name}: {said}.")

@@ -9,6 +9,7 @@ import io
 import os
 import re
 import zlib
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import NoReturn, Protocol
@@ -37,9 +38,11 @@ class Table(Protocol):
     height: int
     notes: list[str]
     """How the file had to be read, one sentence each."""
+    categories: frozenset[str]
+    """Columns whose type says that their values are categories."""
 
     def column(self, name: str) -> pl.Series:
-        """Return one column; empty text is null."""
+        """Return one column; text has no blanks around it, and is null where it is empty."""
         ...
 
     def head(self, name: str, rows: int) -> pl.Series:
@@ -75,21 +78,42 @@ def open_table(source: str | os.PathLike[str] | Table) -> Table:
     return ParquetTable(path) if name.endswith(".parquet") else TextTable(path)
 
 
-def find_column(table: Table, names: tuple[str, ...]) -> str | None:
+def find_column(table: Table, names: tuple[str, ...], without: Collection[str] = ()) -> str | None:
     """Return the column called by the first of ``names`` that occurs, in upper or lower case."""
-    known = {column.strip().lower(): column for column in reversed(table.columns)}
+    seen = (column for column in reversed(table.columns) if column not in without)
+    known = {column.strip().lower(): column for column in seen}
     return next((known[name] for name in names if name in known), None)
 
 
-def need_column(table: Table, names: tuple[str, ...], what: str, flag: str | None = None) -> str:
-    """As :func:`find_column`, but refuse a table without it; ``flag`` would name another."""
-    column = find_column(table, names)
-    if column is None:
-        advice = "" if flag is None else f"; {flag} names another"
-        raise InputError(
-            f"{table.path}: no column holds {what} ({' or '.join(names[:3])}), "
-            f"the columns are {shown_columns(table)}{advice}"
-        )
+def refuse_without(table: Table, names: tuple[str, ...], what: str, flag: str) -> NoReturn:
+    """Refuse a table without a column called by one of ``names``; ``flag`` would name another."""
+    raise InputError(
+        f"{table.path}: no column holds {what} ({' or '.join(names[:3])}), "
+        f"the columns are {shown_columns(table)}; {flag} names another"
+    )
+
+
+def categories_of(schema: Mapping[str, pl.DataType]) -> frozenset[str]:
+    """Columns whose type says that their values are categories."""
+    return frozenset(name for name, kind in schema.items() if isinstance(kind, pl.Categorical | pl.Enum))
+
+
+def plain(column: pl.Series) -> pl.Series:
+    """A column of a table in memory or in Parquet with cells as those of a text file.
+
+    Categories are text, text has no blanks around it and is null where it is empty, and decimal numbers are
+    whole numbers (or their digits) where their type has no fraction, and floats otherwise.
+    """
+    if isinstance(column.dtype, pl.Categorical | pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype == pl.String:
+        text = column.str.strip_chars()
+        return text.set((text == "").fill_null(False), None)
+    if isinstance(column.dtype, pl.Decimal):
+        if column.dtype.scale:
+            return column.cast(pl.Float64)
+        whole = column.cast(pl.Int64, strict=False)
+        return whole if whole.null_count() == column.null_count() else column.cast(pl.String)
     return column
 
 
@@ -109,6 +133,7 @@ class TextTable:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes: list[str] = []
+        self.categories: frozenset[str] = frozenset()
         self._compressed = path.name.lower().endswith(".gz")
         self._separator = self._check_header()
         self._frame, self._rows = self._read()
@@ -139,12 +164,13 @@ class TextTable:
                 glob=False,
             )
         except (pl.exceptions.PolarsError, OSError) as error:
-            if self._western():
+            if self._western() or self._requoted():
                 return self._read()
             self._explain(error)
         if frame.width > 1 and frame.to_series(-1).null_count():
             self._tell_short_rows(frame.width)
         frame = self._with_names(frame)
+        frame = frame.rename({name: name.strip() for name in frame.columns})
         filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series()
         if filled.all():
             return frame, None
@@ -208,6 +234,21 @@ class TextTable:
         self.__dict__["_bytes"] = text.encode()
         self.notes.append(f"{self.path.name}: not UTF-8, so it was read as Windows-1252.")
         return True
+
+    def _requoted(self) -> bool:
+        """Rewrite a file whose cells have quotation marks inside, as of inches, so that these are doubled."""
+        data = self._bytes
+        if b'"' not in data:
+            return False
+        rewritten = io.StringIO()
+        try:
+            text = io.StringIO(data.decode("utf-8-sig"), newline="")
+            records = csv.reader(text, delimiter=self._separator, strict=True)
+            csv.writer(rewritten, delimiter=self._separator, lineterminator="\n").writerows(records)
+        except (UnicodeDecodeError, csv.Error):
+            return False
+        self.__dict__["_bytes"] = rewritten.getvalue().encode()
+        return self._bytes != data
 
     def _check_header(self) -> str:
         """The separator; refuse a first line that is not text, not there, or that has one name twice."""
@@ -312,7 +353,8 @@ class ParquetTable:
         self.notes: list[str] = []
         self._broken = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
         try:
-            names = tuple(pl.read_parquet_schema(path))
+            schema = pl.read_parquet_schema(path)
+            names, self.categories = tuple(schema), categories_of(schema)
             self.columns: tuple[str, ...] = tuple(name for name in names if not _INDEX.fullmatch(name))
             lazy = pl.scan_parquet(path, glob=False)
             self.height = int(lazy.select(pl.len()).collect().item())
@@ -322,16 +364,12 @@ class ParquetTable:
             self.notes.append(f"{path.name}: the index that pandas wrote is not used.")
 
     def column(self, name: str) -> pl.Series:
-        """Return one column; empty text is null."""
+        """Return one column; text has no blanks around it, and is null where it is empty."""
         try:
             series = pl.read_parquet(self.path, columns=[name], glob=False)[name]
         except self._broken as error:
             self._refuse(error)
-        if isinstance(series.dtype, pl.Categorical | pl.Enum):
-            series = series.cast(pl.String)
-        if series.dtype == pl.String:
-            series = series.set(series == "", None)
-        return series
+        return plain(series)
 
     def head(self, name: str, rows: int) -> pl.Series:
         """Return the first cells of a column as they are."""
