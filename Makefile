@@ -26,7 +26,7 @@ docs: $(DOCS_READY)
 	$(BIN)/python -m sphinx -W --keep-going -q -j 2 docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-# The page of reproduced tables and the package's best.json, from the published runs in results/.
+# The page of reproduced tables, its summary in docs/reproduction.md and the package's best.json, from the published runs in results/.
 evidence: $(READY)
 	$(BIN)/python docs/figures/reproduced_tables.py
 

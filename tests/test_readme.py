@@ -52,7 +52,9 @@ def test_the_statements_of_the_theory_hold() -> None:
 
 
 def test_lengths_without_a_scale() -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "robustness.md").read_text(), re.DOTALL)
+    (block,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "howto" / "choose-gamma.md").read_text(), re.DOTALL
+    )
     names: dict[str, Any] = {}
     exec(block, names)
     torch.testing.assert_close(names["z"], 1000 * names["y"])

@@ -1,11 +1,13 @@
-"""What is made of published evidence: a page with every table, and the configurations that won."""
+"""What is made of published evidence: a page with every table, parts of another, and the winners."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from plap.experiments.evidence import evidence_tables, read_evidence
 from plap.experiments.reproduction import Outcome, reproduce
 from plap.experiments.tables import load_table
 from plap.experiments.winners import Winners
-from plap.reporting.number_text import counted
+from plap.reporting.number_text import counted, with_minus
+from plap.reporting.table_content import Agreement, ResultCell, TableReport
 from plap.reporting.table_files import markdown
 from plap.training import RunConfig
 
@@ -30,6 +33,15 @@ a table, and `plap.experiments.best(table, dataset, model)` is the configuration
 In every cell our number stands above the published one. What was searched and how long runs could take is
 said below each table; for most cells it is less than the paper's effort. What differs, and
 why, is in [Reproducing the paper](reproduction.md)."""
+_BEST_OF = ("heterophilic", "homophilic")
+"""Tables whose best pGNN is shown beside the paper's."""
+_KINDS = {
+    "noisy": "random edges",
+    "directed": "directed",
+    "csbm-dense": "dense splits",
+    "csbm-sparse": "sparse splits",
+}
+"""What a dataset is called after in a table whose name begins like this."""
 
 
 def evidence_page(
@@ -52,17 +64,47 @@ def evidence_page(
     str
         It shows ``figures/NAME-curve.png`` for each table with curves, see :func:`curves`.
     """
-    tables = {name: os.fspath(folder) for name in evidence_tables(folder)} | dict(own or {})
-    outcomes = {table: reproduce(table, evidence=place) for table, place in tables.items()}
+    tables = _tables(folder, own)
+    outcomes = {table: _shown(table, place) for table, place in tables.items()}
     sections = [
         _section(outcome, _command(table, tables[table], root)) for table, outcome in outcomes.items()
     ]
     return "\n\n".join([_INTRODUCTION, _counts(list(outcomes.values())), *sections]) + "\n"
 
 
+def with_evidence(page: str, folder: str | os.PathLike[str], own: Mapping[str, str] | None = None) -> str:
+    """A page with its generated parts as the evidence has them.
+
+    They stand between ``<!-- written by `make evidence`: NAME -->`` and ``<!-- end -->``; their names are
+    ``agreement`` (of all cells), ``best`` (the best pGNN of each benchmark) and ``differences`` (by dataset).
+    """
+    reports = [_shown(table, place).report for table, place in _tables(folder, own).items()]
+    parts = {
+        "agreement": _agreement([cell for report in reports for cell in report.cells]),
+        "best": _best(reports),
+        "differences": _differences(reports),
+    }
+    return re.sub(
+        r"(<!-- written by `make evidence`: (\w+) -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}\n{parts[found[2]]}\n\n{found[3]}",
+        page,
+        flags=re.DOTALL,
+    )
+
+
+def _tables(folder: str | os.PathLike[str], own: Mapping[str, str] | None) -> dict[str, str]:
+    """Every table with the folder of its evidence."""
+    return {name: os.fspath(folder) for name in evidence_tables(folder)} | dict(own or {})
+
+
+@cache
+def _shown(table: str, folder: str) -> Outcome:
+    return reproduce(table, evidence=folder)
+
+
 def curves(folder: str | os.PathLike[str]) -> dict[str, bytes]:
     """The pictures of the tables that have curves, as PNG, by the names of their files."""
-    files = (reproduce(name, evidence=folder).files for name in evidence_tables(folder))
+    files = (_shown(name, os.fspath(folder)).files for name in evidence_tables(folder))
     return {name: content for found in files for name, content in found.items() if name.endswith(".png")}
 
 
@@ -71,17 +113,77 @@ def _counts(outcomes: list[Outcome]) -> str:
     records = [record for outcome in outcomes for runs in outcome.cells for record in runs.every]
     diverged = sum(not record.finite for record in records)
     hours = sum(record.seconds for record in records) / 3600
-    agreements = [cell.agreement for outcome in outcomes for cell in outcome.report.cells]
+    return (
+        f"{len(records):,} runs in {counted(len(outcomes), 'table')} ({hours:.1f} hours of training, on "
+        f"cores that other work shared); {diverged or 'none'} of them ended in NaN or infinity. "
+        + _agreement([cell for outcome in outcomes for cell in outcome.report.cells])
+    )
+
+
+def _agreement(cells: Sequence[ResultCell]) -> str:
+    agreements = [cell.agreement for cell in cells]
     compared = sum(agreement != "unknown" for agreement in agreements)
-    differing = [cell for outcome in outcomes for cell in outcome.report.cells if cell.cause]
+    differing = [cell for cell in cells if cell.cause]
     explained = sum(cell.cause != "not explained" for cell in differing)
     same, above, below = (agreements.count(each) for each in ("agrees", "above", "below"))
     return (
-        f"{len(records):,} runs in {counted(len(outcomes), 'table')} ({hours:.1f} hours of training, on "
-        f"cores that other work shared); {diverged or 'none'} of them ended in NaN or infinity. Of "
-        f"{compared} cells with a published number, {same} agree with it, {above} are above and {below} "
+        f"Of {compared} cells with a published number, {same} agree with it, {above} are above and {below} "
         f"below it; of the {len(differing)} that differ, {explained} have a named cause."
     )
+
+
+def _best(reports: Sequence[TableReport]) -> str:
+    """The best of the four pGNNs on every benchmark, ours and the paper's."""
+    lines = ["| | ours | paper |", "|---|---|---|"]
+    for report in (report for report in reports if report.name in _BEST_OF):
+        for column in report.datasets:
+            ours, theirs = dict[str, float](), dict[str, float]()
+            for cell in report.cells:
+                if cell.dataset != column.key or not cell.model.startswith("pgnn-"):
+                    continue
+                p = cell.model.removeprefix("pgnn-").removesuffix(".0")
+                if cell.mean is not None:
+                    ours[p] = cell.mean
+                if cell.published and cell.published.mean is not None:
+                    theirs[p] = float(cell.published.mean)
+            shown = (f"{max(of.values()):.1f} (p = {max(of, key=lambda p: of[p])})" for of in (ours, theirs))
+            lines.append(f"| {column.name} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def _differences(reports: Sequence[TableReport]) -> str:
+    """How many cells of each dataset differ from the published ones, by how much, and why."""
+    rows: dict[str, list[tuple[ResultCell, str]]] = {}
+    for report in reports:
+        columns = {column.key: column for column in report.datasets}
+        labels = {row.key: row.label for row in report.models}
+        units = ", 64 units" if report.name.startswith("hidden-64") else ""
+        kind = next((kind for start, kind in _KINDS.items() if report.name.startswith(start)), "")
+        for cell in (cell for cell in report.cells if cell.agreement != "unknown"):
+            column = columns[cell.dataset]
+            place = f" at {column.detail}" if "=" in column.detail else ""
+            label = f"{labels[cell.model]}{units}{place}"
+            rows.setdefault(", ".join(filter(None, [column.name, kind])), []).append((cell, label))
+    lines = [
+        "| | cells | agree | above (the furthest) | below (the furthest) | causes |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, cells in sorted(rows.items(), key=lambda row: ", " in row[0]):
+        same = sum(cell.agreement == "agrees" for cell, _ in cells)
+        causes = Counter(cell.cause for cell, _ in cells if cell.cause).most_common()
+        told = ", ".join(f"{cause} ({count})" for cause, count in causes)
+        sides = " | ".join(_side(cells, side) for side in ("above", "below"))
+        lines.append(f"| {name} | {len(cells)} | {same} | {sides} | {told} |")
+    return "\n".join(lines)
+
+
+def _side(cells: Sequence[tuple[ResultCell, str]], side: Agreement) -> str:
+    """How many cells are above or below, and the one that is furthest from the published number."""
+    found = [(cell.difference or 0.0, label) for cell, label in cells if cell.agreement == side]
+    if not found:
+        return "0"
+    most, label = max(found, key=lambda entry: abs(entry[0]))
+    return f"{len(found)} ({label}: {with_minus(f'{most:+.1f}')})"
 
 
 def _command(table: str, folder: str, root: str | os.PathLike[str]) -> str:

@@ -1,13 +1,14 @@
 """Write the page of reproduced tables, and the configurations that the package ships, from ``results/``.
 
-``make evidence`` runs it after ``plap reproduce TABLE --publish results/``.
+It also writes the parts of docs/reproduction.md that summarise them. ``make evidence`` runs it after
+``plap reproduce TABLE --publish results/``.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from evidence_page import best_json, curves, evidence_page
+from evidence_page import best_json, curves, evidence_page, with_evidence
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
@@ -21,7 +22,9 @@ OWN = {
 
 def generated() -> dict[Path, str]:
     """What the text files should hold."""
+    page = ROOT / "docs" / "reproduction.md"
     return {
+        page: with_evidence(page.read_text(encoding="utf-8"), RESULTS, OWN),
         ROOT / "docs" / "reproduced-tables.md": evidence_page(RESULTS, OWN, ROOT),
         ROOT / "src" / "plap" / "experiments" / "best.json": best_json(RESULTS),
     }
