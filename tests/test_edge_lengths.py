@@ -155,12 +155,15 @@ def test_bad_input_is_one_sentence(call: Callable[[], object], sentence: str) ->
         call()
 
 
+@pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("how", [{"unit": "auto"}, {"penalty": MCP(Quantile(0.5))}], ids=str)
-def test_measured_lengths_compile_and_go_through_vmap(how: dict[str, Any]) -> None:
+def test_measured_lengths_compile_and_go_through_vmap(how: dict[str, Any], loops: bool) -> None:
     how = {"penalty": MCP(1.0), **how}
+    looped = torch.cat([GRAPH.edge_index, torch.tensor([[1, 2], [1, 2]])], 1)
+    graph = plap.Graph.from_edge_index(looped) if loops else GRAPH
 
     def call(x: torch.Tensor) -> torch.Tensor:
-        return plap.propagate(x, GRAPH, mu=0.5, K=2, backend="torch", **how)
+        return plap.propagate(x, graph, mu=0.5, K=2, backend="torch", **how)
 
     expected = call(X)
     compiled = torch.compile(call, fullgraph=True, backend="eager")

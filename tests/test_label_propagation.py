@@ -94,6 +94,21 @@ def test_refuses() -> None:
         PLaplacianLabelPropagation(mu=-1).fit(problems.path(2), ["a", "b"])
 
 
+def test_nodes_are_chosen_by_number_or_mask() -> None:
+    model = PLaplacianLabelPropagation().fit(problems.path(4), ["a", None, None, "b"])
+    everywhere = model.predict_proba()
+    np.testing.assert_array_equal(model.predict_proba([3, 0]), everywhere[[3, 0]])
+    np.testing.assert_array_equal(model.predict_proba([True, False, False, True]), everywhere[[0, 3]])
+    for nodes, sentence in (
+        ([500], "nodes must lie between 0 and 3, not 500"),
+        ([-1], "nodes must lie between 0 and 3, not -1"),
+        ([0.5], "nodes must be whole numbers"),
+        ([True], "nodes must be whole numbers"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            model.predict(nodes)
+
+
 def test_few_steps_are_near_the_minimiser() -> None:
     data = plap.data.csbm(phi=0.8, n=400, f=4, d=8.0, seed=1)
     known = torch.where(torch.arange(400) % 2 == 0, data.y, -1)

@@ -9,7 +9,9 @@ import numbers
 from collections.abc import Iterable
 from typing import Any, get_args
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from plap.errors import InputError
@@ -74,6 +76,28 @@ def check_number(
     ):
         raise InputError(f"{name} must be {_number_range(least, above, most, below)}, not {shown}")
     return float(value)
+
+
+def check_nodes(nodes: Any, count: int) -> NDArray[np.intp]:
+    """Return the numbers of some of ``count`` nodes as an array; a column [nodes, 1] is taken as [nodes].
+
+    Examples
+    --------
+    >>> check_nodes([2, 0], 3).tolist()
+    [2, 0]
+    >>> check_nodes([-1], 3)
+    Traceback (most recent call last):
+    plap.errors.InputError: nodes must lie between 0 and 2, not -1
+    """
+    numbers = np.asarray(nodes)
+    if numbers.ndim == 2 and numbers.shape[1] == 1:
+        numbers = numbers[:, 0]
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        raise InputError("nodes must be whole numbers, one per node")
+    outside = numbers[(numbers < 0) | (numbers >= count)]
+    if outside.size:
+        raise InputError(f"nodes must lie between 0 and {count - 1}, not {outside[0]}")
+    return numbers.astype(np.intp)
 
 
 def is_number(value: Any) -> bool:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from plap.checks import check_nodes
 from plap.data.labels import Classes, Codes, codes_of, encode
 from plap.errors import InputError
 from plap.graph import Graph, check_graph
@@ -74,9 +75,19 @@ class PLaplacianLabelPropagation(ClassifierMixin, BaseEstimator):  # type: ignor
         return self
 
     def predict_proba(self, nodes: Any = None) -> NDArray[np.float64]:
-        """Probabilities of the classes, [nodes, classes]; of all nodes if none are named."""
+        """Probabilities of the classes, [nodes, classes]; of all nodes if none are named.
+
+        Parameters
+        ----------
+        nodes : integers, or a boolean mask of shape [N], optional
+        """
         check_is_fitted(self)
-        return self.probabilities_ if nodes is None else self.probabilities_[np.asarray(nodes)]
+        if nodes is None:
+            return self.probabilities_
+        count, chosen = self.probabilities_.shape[0], np.asarray(nodes)
+        if chosen.dtype == np.bool_ and chosen.shape == (count,):
+            chosen = np.flatnonzero(chosen)
+        return self.probabilities_[check_nodes(chosen, count)]
 
     def predict(self, nodes: Any = None) -> Classes:
         """The likeliest class of every node, or of those named."""

@@ -47,6 +47,12 @@ def test_other_labels_get_their_own_task() -> None:
     assert replace(made, y=torch.arange(10)).num_classes == 10
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.uint16, torch.int32])
+def test_classes_may_be_any_integers(dtype: torch.dtype) -> None:
+    found = data(torch.tensor([0, 2, 1, 1, 0, 0]).to(dtype))
+    assert (found.y.dtype, found.task.name, found.num_classes) == (torch.int64, "multiclass", 3)
+
+
 def test_notes_tell_what_happened_to_the_edges_once() -> None:
     graph = Graph.from_edges([(0, 1), (0, 1), (2, 2)])
     found = GraphData("made up", graph, torch.eye(3), torch.tensor([0, 1, 0]))

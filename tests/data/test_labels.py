@@ -82,6 +82,9 @@ def test_codes_of_refuses_what_is_no_class() -> None:
 
 def test_numbers_are_found_among_classes_that_were_saved_as_text() -> None:
     assert codes_of([-3, 4], np.array(["-3", "4"])).tolist() == [0, 1]
+    assert codes_of([10, 9], np.array(["9", "10"])).tolist() == [1, 0]
+    assert codes_of(["4", None, "-3"], np.array([-3, 4])).tolist() == [1, -1, 0]
+    assert codes_of(["a", "b"], np.array(["b", "a"])).tolist() == [1, 0]
     classes = np.array(["0", "1", "12"])
     assert codes_of([12, 0, None], classes).tolist() == [2, 0, -1]
     assert codes_of(np.array([1, 0]), classes).tolist() == [1, 0]

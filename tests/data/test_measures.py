@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -143,8 +144,14 @@ def test_unknown_labels_and_isolated_nodes_count_as_absent() -> None:
         (torch.tensor([0, 0]), "class_insensitive", "of one class"),
         (torch.tensor([0, 0]), "label_informativeness", "of one class"),
         (None, "edge", "needs its labels"),
+        (np.array([0, 1]), "edge", "y must be a tensor, not ndarray"),
     ],
 )
 def test_what_is_undefined_is_refused(y: Tensor | None, measure: str, sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
         homophily(Graph.from_edges([(0, 1)]), y, measure=measure)
+
+
+def test_edges_alone_are_no_graph() -> None:
+    with pytest.raises(InputError, match=r"data must be a plap.Graph or a GraphData, not Tensor"):
+        homophily(torch.tensor([[0], [1]]), torch.tensor([0, 1]))  # type: ignore[arg-type]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -238,6 +239,14 @@ def test_bad_arguments_are_refused(arguments: dict[str, object], sentence: str) 
 @pytest.mark.parametrize("y", [torch.rand(5, 2), torch.zeros(5, 2, dtype=torch.long), torch.full((5,), -1)])
 def test_labels_that_cannot_be_split_are_refused(y: Tensor) -> None:
     with pytest.raises(InputError):
+        split(y)
+
+
+@pytest.mark.parametrize("y", [np.array([0, 1] * 9), [0, 1] * 9])
+def test_labels_of_another_type_are_refused_by_name(y: Any) -> None:
+    with pytest.raises(
+        InputError, match=r"data must be a GraphData or a tensor of labels, not (ndarray|list)"
+    ):
         split(y)
 
 

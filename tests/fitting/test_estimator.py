@@ -104,6 +104,18 @@ def test_survives_the_disk(data: plap.data.GraphData, tmp_path: Any) -> None:
     np.testing.assert_allclose(loaded.predict_proba(data.graph, data.x), model.predict_proba(), atol=1e-6)
 
 
+@pytest.mark.parametrize("names", [("10", "9"), (10, 9), (True, False)])
+def test_labels_keep_their_type_on_the_disk(data: plap.data.GraphData, tmp_path: Any, names: Any) -> None:
+    y = [names[value] for value in data.y.tolist()]
+    model = quick(max_epochs=3).fit(data.graph, data.x, y)
+    table = Predictions(range(300), model.to_saved_model().task, model.predict_proba(), ["unlabelled"] * 300)
+    write_result(tmp_path / "out", ResultFiles(table, model.to_saved_model(), {}, "<p>page</p>"))
+    loaded = plap.PGNNClassifier.load(tmp_path / "out")
+    assert loaded.classes_.dtype == model.classes_.dtype
+    np.testing.assert_array_equal(loaded.predict(data.graph, data.x), model.predict())
+    assert loaded.score(y, data.graph, data.x) == model.score(y)
+
+
 @pytest.mark.parametrize(
     ("changed", "arguments", "sentence"),
     [

@@ -8,12 +8,16 @@ from typing import Any
 
 import pytest
 import torch
+from sklearn.base import clone
 
 import plap
 from plap.edge_lengths import typical_edge_norm
+from plap.errors import InputError
+from plap.fitting import FitSettings
 from plap.fitting.artifacts import load_model
 from plap.fitting.prediction import member_probabilities, predict_nodes
 from plap.fitting.search import searched_values
+from plap.fitting.settings import PieceSettings
 from plap.training import RunConfig
 
 DATA = plap.data.csbm(phi=0.6, n=100, f=10, d=6.0, seed=4)
@@ -66,6 +70,48 @@ def test_what_has_no_effect_is_not_reported() -> None:
     assert not {"gamma", "unit"} & {*power}
     assert (mcp["penalty"], mcp["unit"]) == ("mcp", 2.0)
     assert "p" not in mcp
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"fixed": {"gamma": 0.01}, "search": False}, "gamma has no effect where penalty is 'power'"),
+        ({"fixed": {"unit": 2.0}, "search": False}, "unit has no effect where penalty is 'power'"),
+        ({"fixed": {"gamma": 0.01, "penalty": "power"}}, "gamma has no effect where penalty is 'power'"),
+        ({"fixed": {"p": 1, "penalty": "mcp"}, "search": False}, "p has no effect where penalty is 'mcp'"),
+        ({"fixed": {"p": 1, "penalty": "welsch"}}, "p has no effect where penalty is 'welsch'"),
+        ({"fixed": {"p": 1, "gamma": 0.5}}, "gamma has no effect where penalty is 'power'"),
+        ({"fixed": {"gamma": 0.5, "p": 1}}, "p has no effect where penalty is 'mcp' or 'huber'"),
+        (
+            {"fixed": {"gamma": 1.0}, "pieces": PieceSettings(2)},
+            "gamma has no effect where penalty is 'power'",
+        ),
+    ],
+)
+def test_a_value_without_effect_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        plap.fit(DATA, rivals=(), seeds=1, max_epochs=2, **options)
+
+
+def test_a_value_that_a_search_may_use_is_fine() -> None:
+    for fixed in ({"gamma": 0.01}, {"p": 1}, {"p": 1, "penalty": "power"}, {"gamma": 2.0, "penalty": "mcp"}):
+        FitSettings(fixed=fixed).config("pgnn")
+
+
+def test_an_estimator_refuses_a_value_without_effect_when_it_is_fitted(tmp_path: Path) -> None:
+    model = plap.PGNNClassifier(gamma=0.01, tune=None, seeds=1, max_epochs=2)
+    assert clone(model).get_params()["gamma"] == 0.01
+    with pytest.raises(InputError, match="gamma has no effect where penalty is 'power'"):
+        model.fit(DATA.graph, DATA.x, DATA.y)
+    model.set_params(gamma=None).fit(DATA.graph, DATA.x, DATA.y)
+    robust = {"penalty": "mcp", "gamma": 2.0}
+    for fixed in ({"p": 1.5}, robust):
+        out = plap.fit(DATA, search=False, seeds=1, max_epochs=2, rivals=(), fixed=fixed).save(
+            tmp_path / "out"
+        )
+        loaded = plap.PGNNClassifier.load(out)
+        assert (loaded.p is None, loaded.gamma is None) == (fixed is robust, fixed is not robust)
+        clone(loaded).set_params(seeds=1, max_epochs=2).fit(DATA.graph, DATA.x, DATA.y)
 
 
 def test_a_model_from_before_penalties_is_a_power(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -121,6 +122,13 @@ def test_a_result_is_what_the_command_writes(data: GraphData, parts: Split, tmp_
     assert again.predicted == result.predictions.predicted
 
 
+def test_a_folder_that_cannot_be_written_is_named(data: GraphData, parts: Split, tmp_path: Path) -> None:
+    result = fit(data, parts, settings=replace(QUICK, rivals=()))
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=rf"^folder: {tmp_path} is not empty and holds no result of plap"):
+        result.save(tmp_path)
+
+
 def test_a_name_and_options_are_enough() -> None:
     result = fit("csbm:phi=-0.8,n=80,f=4,d=4", search=False, seeds=1, max_epochs=2, rivals=())
     assert result.metrics["graph"].startswith("csbm:phi=-0.8,n=80,f=4")
@@ -181,6 +189,11 @@ def test_a_saved_model_is_scored_on_its_labels(data: GraphData, parts: Split, tm
     fit(data, parts, search=False, seeds=1, max_epochs=2, rivals=()).save(tmp_path / "out")
     model = plap.PGNNClassifier.load(tmp_path / "out")
     assert 0 <= model.score(data.y, data.graph, data.x) <= 1
+    predicted = model.predict(data.graph, data.x)
+    assert predicted.dtype == np.int64
+    right = (predicted == data.y.numpy()).mean()
+    assert model.score(data.y, data.graph, data.x) == right
+    assert model.score(data.y.numpy().astype(str), data.graph, data.x) == right
 
 
 def folder(path: Path, labels: list[str], header: str = "id,label,x") -> Path:

@@ -340,6 +340,11 @@ REFUSALS: list[tuple[str, Callable[[], object]]] = [
     ("not HeteroData; data.to_homogeneous() makes one", lambda: Graph.from_pyg(HeteroData())),
     ("data must be a torch_geometric.data.Data, not list", lambda: Graph.from_pyg([1])),
     ("matrix must be square", lambda: Graph.from_torch_sparse(torch.zeros(2, 3).to_sparse())),
+    ("matrix must be a torch sparse matrix, not ndarray", lambda: Graph.from_torch_sparse(np.eye(3))),  # type: ignore[arg-type]
+    (
+        "matrix must be a torch sparse matrix, not csr_array; Graph.from_scipy takes it",
+        lambda: Graph.from_torch_sparse(scipy.sparse.csr_array(np.eye(3))),
+    ),
     (
         "edge_weight[0] = -1.0 is not",
         lambda: Graph.from_scipy(scipy.sparse.coo_array(np.array([[0, -1.0], [0, 0]]))),

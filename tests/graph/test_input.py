@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import networkx
 import numpy as np
@@ -30,6 +31,44 @@ def test_scipy_formats(form: str, make: Callable[..., scipy.sparse.csr_array]) -
 def test_scipy_value_types(dtype: type) -> None:
     graph = Graph.from_scipy(scipy.sparse.coo_array(np.array([[0, 1], [1, 0]], dtype=dtype)))
     assert graph.weight.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("form", ["coo", "csr", "csc"])
+def test_scipy_entries_of_one_place_are_summed_and_zeros_are_no_edges(form: str) -> None:
+    values, row, column = [1.0, 1.0, 1.0, 1.0, 0.0, 2.0, -2.0], [0, 0, 0, 1, 0, 1, 1], [1, 1, 1, 2, 2, 0, 0]
+    stored = scipy.sparse.coo_array((values, (row, column)), shape=(3, 3)).asformat(form)
+    assert entries_of(Graph.from_scipy(stored)) == {(0, 1): 3, (1, 0): 3, (1, 2): 1, (2, 1): 1}
+
+
+@pytest.mark.parametrize("form", ["coo", "csr"])
+def test_the_callers_matrix_stays_as_it_is(form: str) -> None:
+    stored: Any
+    if form == "csr":  # with a repeated entry and a zero, in no order
+        stored = scipy.sparse.csr_array(([1.0, 0.0, 1.0], [1, 0, 1], [0, 3, 3]), shape=(2, 2))
+    else:
+        stored = scipy.sparse.coo_array(([1.0, 0.0, 1.0], ([0, 0, 0], [1, 0, 1])), shape=(2, 2))
+    assert entries_of(Graph.from_scipy(stored)) == {(0, 1): 2, (1, 0): 2}
+    assert stored.data.tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_zeros_of_a_torch_matrix_are_no_edges_and_the_rest_keeps_its_gradient(layout: torch.layout) -> None:
+    places = torch.tensor([[0, 0, 1], [1, 2, 2]])
+    weight = torch.tensor([2.0, 0.0, 3.0], requires_grad=True)
+    matrix = torch.sparse_coo_tensor(places, weight, (3, 3)).to_sparse(layout=layout)
+    graph = Graph.from_torch_sparse(matrix)
+    assert entries_of(graph) == {(0, 1): 2, (1, 0): 2, (1, 2): 3, (2, 1): 3}
+    graph.weight.sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.to_dense().tolist() == [2.0, 0.0, 2.0]
+
+
+def test_edge_weights_of_pairs_keep_their_gradient() -> None:
+    weight = torch.tensor([2.0, 3.0], requires_grad=True)
+    Graph.from_edges([(0, 1), (1, 2)], weight).weight.sum().backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [2.0, 2.0]
+    assert Graph.from_edges([(0, 1)], torch.tensor([2])).weight.dtype == torch.float32
 
 
 @pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,14 @@ def test_it_is_stronger_than_random_edges_and_can_be_repeated() -> None:
     curve = attack_curve(members, DATA.x, DATA.graph, DATA.y, TEST, (0.3,), steps=30)
     assert curve.points[0].accuracy < curve.points[0].random
     assert curve == attack_curve(members, DATA.x, DATA.graph, DATA.y, TEST, (0.3,), steps=30)
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_gradients_may_be_turned_off_around_an_attack(mode: Callable[[], Any]) -> None:
+    members = trained(PGNN)
+    expected = attack_curve(members, DATA.x, DATA.graph, DATA.y, TEST, (0.1,), steps=4)
+    with mode():
+        assert attack_curve(members, DATA.x, DATA.graph, DATA.y, TEST, (0.1,), steps=4) == expected
 
 
 def test_members_are_left_as_they_were() -> None:

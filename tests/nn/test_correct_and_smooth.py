@@ -166,6 +166,11 @@ def test_refuses() -> None:
         ((Z, graph, y.numpy(), split), {}, "y must be a tensor of integers"),
         ((Z.numpy(), graph, y, split), {}, "probabilities must be a tensor of floats"),
         ((Z, graph, y, thirds(5)), {}, r"split.train must be boolean of shape \[4\]"),
+        (
+            (Z, graph, y, (split.train, split.val)),
+            {},
+            "split must have masks train and val as .* not be a tuple",
+        ),
         ((Z, graph, y - 10, split), {}, "no node that may be used has a known label"),
         ((Z, graph, y + 5, split), {}, "the class 6, but probabilities has 2 columns"),
         (

@@ -277,6 +277,7 @@ def test_learns_a_heterophilic_graph_better_than_its_features() -> None:
         ({"num_layers": 2.0}, "num_layers must be an integer"),
         ({"output": "mean"}, "output must be one of layer, linear, max, cat, not 'mean'"),
         ({"p": (1.5, 2.0)}, "p has 2 values for 3 layers: give one, or one per layer"),
+        ({"K": "1.5"}, "K must be an integer of 1 or more, not '1.5'"),
         ({"norm": "group"}, "norm must be 'batch', 'layer' or None, not 'group'"),
     ],
 )

@@ -13,7 +13,7 @@ from torch_geometric.explain.algorithm.utils import clear_masks, set_masks
 
 import plap
 import problems
-from plap.nn import PGNN, DeepPGNN, PLaplacianConv
+from plap.nn import PGNN, DeepPGNN, GCNPlusPGNN, JKNetPlusPGNN, PLaplacianConv
 from plap.nn.plaplacian_conv import masked_graph
 from plap.penalties import MCP, Welsch
 
@@ -69,6 +69,7 @@ def certain(module: torch.nn.Module) -> torch.nn.Module:
 MODELS: dict[str, Callable[[], torch.nn.Module]] = {
     "PLaplacianConv": lambda: PLaplacianConv(2, 2, p=2.0, mu=0.5, K=2),
     "PGNN": lambda: PGNN(2, 2, 2, p=2.0, mu=0.5, K=2),
+    "GCNPlusPGNN": lambda: GCNPlusPGNN(2, 2, 2, p=2.0, mu=0.5, K=2),
     "DeepPGNN": lambda: DeepPGNN(2, 2, 2, num_layers=2, p=2.0, mu=0.5, K=1, norm=None),
 }
 
@@ -96,6 +97,34 @@ def test_gnnexplainer_finds_the_neighbour_that_made_the_prediction(name: str) ->
     assert after.keys() == before.keys()
     assert all(torch.equal(after[key], before[key]) for key in before)
     assert not any(getattr(module, "explain", None) for module in model.modules())
+
+
+@pytest.mark.parametrize("kind", [GCNPlusPGNN, JKNetPlusPGNN])
+def test_masks_weaken_every_layer_of_a_hybrid(kind: Any) -> None:
+    torch.manual_seed(0)
+    x = problems.features(6, 4, seed=1)
+    model = kind(4, 4, 2, p=1.5, mu=0.1, K=3).double().eval()
+    whole, alone = model(x, STAR), model(x, plap.Graph.from_edges([], num_nodes=6))
+    torch.testing.assert_close(with_mask(model, x, torch.ones(8).double()), whole)
+    torch.testing.assert_close(with_mask(model, x, torch.zeros(8).double()), alone, rtol=0, atol=1e-4)
+    mask = torch.full((8,), 0.6, dtype=torch.float64) + torch.arange(8) / 50
+    assert torch.autograd.gradcheck(lambda m: with_mask(model, x, m), mask.requires_grad_())
+    torch.testing.assert_close(model(x, STAR), whole)
+
+
+def test_an_explainer_goes_through_jumping_knowledge() -> None:
+    torch.manual_seed(0)
+    explainer = Explainer(
+        JKNetPlusPGNN(2, 4, 2, p=2.0, mu=0.5, K=1, steps=1),
+        GNNExplainer(epochs=5),
+        explanation_type="model",
+        node_mask_type="attributes",
+        edge_mask_type="object",
+        model_config={"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"},
+    )
+    mask = explainer(star_features(), STAR, index=0).edge_mask
+    assert bool((mask[:6] > 0).all())
+    assert float(mask[6:].sum()) == 0, "an edge that node 0 cannot see"
 
 
 def test_masks_need_an_edge_index() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 import scipy.sparse
 import torch
@@ -216,11 +217,30 @@ def test_a_learned_parameter_stays_above_the_least_it_may_be() -> None:
         ({"p": "1.5", "learn_p": True}, "p must be a"),
         ({"mu": None, "learn_mu": True}, "mu must be a"),
         ({"mu": 0.0}, "mu must be a positive finite number"),
+        ({"K": 0}, "K must be an integer of 1 or more, not 0"),
+        ({"K": "4"}, "K must be an integer of 1 or more, not '4'"),
+        ({"omega": 2.0}, "omega must be a number above 0 and below 2, not 2.0"),
+        ({"backend": "fast"}, "backend must be one of auto, .*, not 'fast'"),
+        ({"backend": None}, "backend must be a name or a plap.kernels.backend.Backend, not None"),
     ],
 )
-def test_refuses_penalties_that_do_not_fit(options: dict[str, Any], sentence: str) -> None:
+def test_refuses_options_at_once(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(plap.InputError, match=sentence):
         plap.nn.PLaplacianConv(3, 2, **options)
+
+
+@pytest.mark.parametrize("kind", ["PLaplacianConv", "PGNN", "DeepPGNN", "GCNPlusPGNN", "JKNetPlusPGNN"])
+def test_sizes_are_integers_that_are_known(kind: str) -> None:
+    hidden = {} if kind == "PLaplacianConv" else {"hidden_channels": 4}
+    sizes: dict[str, Any] = {"in_channels": 3, "out_channels": 2, **hidden}
+    make = getattr(plap.nn, kind)
+    make(**{**sizes, "in_channels": np.int64(3)})
+    for name in sizes:
+        with pytest.raises(plap.InputError, match=f"^{name} must be given: sizes of -1, which PyG infers"):
+            make(**{**sizes, name: -1})
+        for wrong in (5.0, "3", None, True):
+            with pytest.raises(plap.InputError, match=f"^{name} must be an integer of . or more, not"):
+                make(**{**sizes, name: wrong})
 
 
 def test_p_is_that_of_the_penalty() -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_A_TIME = 4096
 """Rows of features that are digested at a time."""
+_OTHER_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.uint8, torch.uint16, torch.uint32)
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ class GraphData:
     x: Tensor
     """Features [N, F], float32; a torch sparse CSR tensor where that is smaller."""
     y: Tensor
-    """int64 [N], -1 where unknown; float32 [N, L] of 0 and 1 for multi-label data (NaN row: unknown); or
-    floats [N] to predict numbers (NaN: unknown)."""
+    """int64 [N], -1 where unknown (other integers are converted); float32 [N, L] of 0 and 1 for multi-label
+    data (NaN row: unknown); or floats [N] to predict numbers (NaN: unknown)."""
     class_names: tuple[str, ...] = ()
     """Names of the classes (or labels); their numbers if none are given."""
     node_ids: Sequence[str] | Sequence[int] = ()
@@ -98,6 +99,8 @@ class GraphData:
     """Which relation each edge is of, where there are several."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.y, Tensor) and self.y.ndim == 1 and self.y.dtype in _OTHER_INTEGERS:
+            object.__setattr__(self, "y", self.y.long())
         object.__setattr__(self, "class_names", Task.of(self.y, self.class_names).class_names)
         if not len(self.node_ids):
             object.__setattr__(self, "node_ids", range(self.graph.num_nodes))
@@ -109,6 +112,15 @@ class GraphData:
             f"GraphData({self.name!r}, {self.graph.num_nodes} nodes, {self.graph.num_edges} edges, "
             f"{self.x.shape[1]} features, {task}, {int(self.known.sum())} nodes labelled)"
         )
+
+    @property
+    def named(self) -> bool:
+        """Whether the source gives nodes names; if not, ``node_ids`` are the numbers of their rows.
+
+        Tables always do: where their ids are 0 to N - 1 in this order, ``node_ids`` is a range all the same.
+        """
+        of_table = self.columns is not None or bool(self.provenance.table)
+        return of_table or not isinstance(self.node_ids, range)
 
     @cached_property
     def task(self) -> Task:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,19 +79,35 @@ def codes_of(y: Any, classes: Classes, unknown: Any = None) -> Codes:
         return codes
     values = _plain(labels, known)
     if values.dtype.kind in "iu" and classes.dtype.kind == "U" and all(map(is_integer, classes)):
-        values = values.astype(str)  # the classes of a saved model are text
+        values = values.astype(str)  # the classes of a saved model may be text
+    elif values.dtype.kind == "U" and classes.dtype.kind in "iu" and all(map(is_integer, values)):
+        values = values.astype(np.int64)  # and those of a table that was read as text are
     if (values.dtype.kind == "U") != (classes.dtype.kind == "U"):
         raise InputError(
             f"y holds {values[:1].tolist()[0]!r}, and the classes are of another type, such as "
             f"{classes[:1].tolist()[0]!r}"
         )
-    positions = np.searchsorted(classes, values).clip(max=classes.size - 1)
+    order = np.argsort(classes)  # as text 10 comes before 9
+    positions = order[np.searchsorted(classes, values, sorter=order).clip(max=classes.size - 1)]
     strange = classes[positions] != values
     if strange.any():
         at = int(np.flatnonzero(known)[np.flatnonzero(strange)[0]])
         raise InputError(f"y[{at}] = {values[strange][0]!r} is none of the {classes.size} classes")
     codes[known] = positions
     return codes
+
+
+def classes_named(names: Sequence[Any]) -> Classes:
+    """The classes of a saved model: integers where all names are the text of integers.
+
+    Examples
+    --------
+    >>> classes_named(("9", "10")), classes_named(("1", "01"))
+    (array([ 9, 10]), array(['1', '01'], dtype='<U2'))
+    """
+    if all(isinstance(name, str) and is_integer(name) and str(int(name)) == name for name in names):
+        return np.array(names, dtype=np.int64)
+    return np.asarray(names)
 
 
 def _array(y: Any) -> NDArray[Any]:

@@ -70,9 +70,13 @@ def homophily(data: GraphData | Graph, y: Tensor | None = None, *, measure: str 
 def _edges_and_labels(data: GraphData | Graph, y: Tensor | None, *, directed: bool) -> tuple[Tensor, Tensor]:
     """Edges as rows (node, neighbour) and labels, checked."""
     graph = data.graph if isinstance(data, GraphData) else data
+    if not isinstance(graph, Graph):
+        raise InputError(f"data must be a plap.Graph or a GraphData, not {type(data).__name__}")
     labels = data.y if isinstance(data, GraphData) and y is None else y
     if labels is None:
         raise InputError("homophily of a Graph needs its labels y")
+    if not isinstance(labels, Tensor):
+        raise InputError(f"y must be a tensor, not {type(labels).__name__}")
     if labels.shape != (graph.num_nodes,) or labels.dtype.is_floating_point:
         raise InputError(
             f"homophily needs one class per node: integer labels of shape [{graph.num_nodes}], "

@@ -160,7 +160,9 @@ def _labels(data: GraphData | Tensor, kind: str) -> Tensor:
     y = data.y if isinstance(data, GraphData) else data
     if isinstance(y, Tensor) and y.ndim == 1 and y.is_floating_point() and kind == "stratified":
         y = Task.of(y).strata(y)
-    if not isinstance(y, Tensor) or y.ndim != 1 or y.dtype.is_floating_point or y.dtype == torch.bool:
+    if not isinstance(y, Tensor):
+        raise InputError(f"data must be a GraphData or a tensor of labels, not {type(y).__name__}")
+    if y.ndim != 1 or y.dtype.is_floating_point or y.dtype == torch.bool:
         raise InputError(
             "a random split needs one class per node; where a node may have several labels, a column 'split' "
             "with train, val and test must say which nodes are for what"

@@ -20,7 +20,7 @@ from torch import Tensor
 from plap.checks import check_flag
 from plap.data.columns import ColumnTransform, drift, infer_columns
 from plap.data.dataset import features_digest
-from plap.data.labels import Classes, codes_of, encode
+from plap.data.labels import Classes, classes_named, codes_of, encode
 from plap.data.splits import bagged, hold_out
 from plap.data.tables.in_memory import as_frame, is_frame
 from plap.data.tasks import ClassWeight, Multiclass, Task
@@ -146,6 +146,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
             columns=self.columns_,
             graph_digest=self._digests[0],
             features_digest=self._digests[1],
+            text_labels=getattr(self, "classes_", np.empty(0)).dtype.kind == "U",
         )
 
     def _named_task(self) -> Task:
@@ -155,7 +156,7 @@ class NodeEstimator(BaseEstimator):  # type: ignore[misc]
     def _loaded(cls, file: SavedModel) -> Self:
         configs = member_configs(file)
         config = RunConfig.from_dict(dict(file.config))
-        values = config.to_dict()  # a deep pGNN has no penalty
+        values = {name: value for name, value in config.to_dict().items() if name not in config.unused}
         kept = {name: values[name] for name in (*_SEARCHED, "hidden", "seed") if name in values}
         model = cls(**kept, tune=None)
         model.config_, model.trials_, model.task_ = config, (), file.task
@@ -194,7 +195,8 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     penalty : str, optional
         How edges are weighed by their length, such as "power", "mcp" or "huber" (:mod:`plap.penalties`).
     gamma : number, optional
-        The parameter of every penalty but the power, in units of the median edge norm of the features.
+        The parameter of every penalty but the power, in units of the median edge norm of the features. Like
+        ``p`` of these penalties, it is refused where it would have no effect.
     hidden : int, optional
         Hidden units. By default 16, and a search tries its best once more with 64.
     tune : {"auto", None}
@@ -360,14 +362,17 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, out: Path | str) -> PGNNClassifier:
-        """The classifier of a folder that ``plap fit`` wrote; it predicts for graphs given to it."""
+        """The classifier of a folder that ``plap fit`` wrote; it predicts for graphs given to it.
+
+        Classes whose names are all whole numbers are integers.
+        """
         file = load_model(out)
         if not file.task.one_class_per_node:
             raise InputError(
                 f"{out} holds a model for {file.task.name} data, not for classes; use plap predict"
             )
         model = cls._loaded(file)
-        model.classes_ = np.asarray(file.classes)
+        model.classes_ = np.asarray(file.classes) if file.text_labels else classes_named(file.classes)
         return model
 
 

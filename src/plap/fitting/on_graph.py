@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from plap.checks import check_nodes
 from plap.errors import InputError
 from plap.graph import Graph
 
@@ -105,12 +106,4 @@ class OnGraph(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _numbers(self, nodes: Any) -> NDArray[np.intp]:
-        numbers = np.asarray(nodes)
-        if numbers.ndim == 2 and numbers.shape[1] == 1:
-            numbers = numbers[:, 0]
-        if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-            raise InputError("nodes must be whole numbers, one per node")
-        size = self.graph.num_nodes
-        if numbers.size and (numbers.min() < 0 or numbers.max() >= size):
-            raise InputError(f"nodes must lie between 0 and {size - 1}")
-        return numbers.astype(np.intp)
+        return check_nodes(nodes, self.graph.num_nodes)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ import torch
 from torch import Tensor
 
 from plap.data.columns import ColumnDrift
-from plap.data.dataset import GraphData
+from plap.data.dataset import GraphData, features_digest
 from plap.data.resolve import as_graph_data
 from plap.data.tables.assembly import STRUCTURAL_NAMES, apply_columns, structural_features
 from plap.data.tables.options import TableOptions
@@ -24,7 +26,7 @@ from plap.graph import Graph
 from plap.insight.members import load_members
 from plap.models import find_model
 from plap.nn.linear import Features
-from plap.sparse import compact
+from plap.sparse import compact, select_rows
 from plap.training import RunConfig
 from plap.training.devices import choose_device
 
@@ -55,7 +57,32 @@ def predict_nodes(model: SavedModel, data: GraphData, *, device: str = "cpu") ->
         None if known is None else known.numpy(),
         notes=(*data.notes, *moved.sentences),
         drift=moved.to_json(),
+        same_rows=None if data.named and model.named is not False else partial(_same_rows, model, data),
     )
+
+
+def _same_rows(model: SavedModel, data: GraphData, count: int) -> bool | None:
+    """Whether the first ``count`` nodes are those of a fit with as many, in the same order.
+
+    True: they have its features. None: they have its edges only, or features that are the same at all nodes;
+    graphs such as grids have that in common without being the same.
+    """
+    n, x, graph = data.graph.num_nodes, data.x, data.graph
+    if not 0 < count <= n:
+        return False
+    if count < n:
+        x, graph = select_rows(x, torch.arange(count)), graph.subgraph(torch.arange(count))
+    same_features = features_digest(x) == model.features_digest
+    same_edges = graph.num_edges > 0 and graph.digest == model.graph_digest
+    if same_features and (same_edges or not _constant(x)):
+        return True
+    return None if same_features or same_edges else False
+
+
+def _constant(x: Tensor) -> bool:
+    """Whether all nodes have the same features."""
+    rows = torch.arange(x.shape[0])
+    return features_digest(select_rows(x, rows[1:])) == features_digest(select_rows(x, rows[:-1]))
 
 
 def member_configs(model: SavedModel) -> list[RunConfig]:
@@ -92,7 +119,7 @@ def as_fitted(model: SavedModel, data: GraphData) -> GraphData:
 
     Columns are found by name in any order; a column that the model needs and ``data`` lacks is refused.
     """
-    if model.columns is not None:
+    if model.columns is not None and (model.columns.columns or data.columns is not None):
         if data.columns is None:
             has = "no table of nodes" if data.feature_names == STRUCTURAL_NAMES else "a matrix of features"
             raise InputError(f"the model was fitted on the columns of a table, and {data.name} has {has}")
@@ -190,6 +217,8 @@ def drift_of(model: SavedModel, data: GraphData) -> Drift:
 
 _SAME = 0.9
 """Share of the labels that must agree for nodes with the names of a fit's nodes to be those nodes."""
+_BEYOND_CHANCE = 0.25
+"""How far that share must be on the way from what is expected of unrelated labels (0) to all of them (1)."""
 
 
 def nodes_of_fit(frame: polars.DataFrame) -> dict[str, tuple[str, str | float | None]]:
@@ -202,8 +231,10 @@ def with_roles(
 ) -> Predictions:
     """The predictions with the part that each node had in the fit, and a mark for those that had none.
 
-    Nodes are found by their names. Where their labels are others than in the fit, they are other nodes, whose
-    names, such as the numbers of rows, agree by accident.
+    Nodes are found by their names. Where they have none, in the graph or in the fit, the first rows are the
+    nodes of the fit, in their order, if they have the same features, or the same edges and labels; nodes in
+    further rows are new. Where labels are others than in the fit, beyond a few, or agree no better than those
+    of unrelated nodes would, all are other nodes, which have names or features in common by accident.
 
     Parameters
     ----------
@@ -212,22 +243,56 @@ def with_roles(
         What :func:`nodes_of_fit` found; None: nothing is known of the fit.
     """
     if fitted is None:
-        return table
-    frame = table.frame()
-    names = [str(node) for node in table.node_ids]
-    agree = [
-        _same(label, fitted[name][1])
-        for name, label in zip(names, frame["known"], strict=True)
-        if name in fitted and label is not None and fitted[name][1] is not None
-    ]
-    if sum(agree) < _SAME * len(agree):
-        said = "Nodes have names of the fit's nodes but other labels, so they are taken for other nodes."
-        return replace(table, new=np.ones(len(names), dtype=np.bool_), notes=(*table.notes, said))
+        return replace(table, same_rows=None)
+    count, by_rows = len(table.node_ids), table.same_rows is not None
+    same = table.same_rows(len(fitted)) if table.same_rows is not None else True
+    found: list[tuple[str, str | float | None] | None] = [None] * count
+    if not by_rows:
+        found = [fitted.get(str(node)) for node in table.node_ids]
+    elif same is not False:
+        found[: len(fitted)] = fitted.values()
+    agree = _agree(
+        [
+            (label, part[1])
+            for label, part in zip(table.frame()["known"], found, strict=True)
+            if part is not None and part[1] is not None and label is not None
+        ]
+    )
+    notes = table.notes
+    if agree is False or not (same or agree):
+        why = f"Nodes have {'the rows' if by_rows else 'names'} of the fit's nodes but other labels"
+        if agree is not False:
+            why = "Nodes have no names, here or in the fit, and nothing else shows that they were in it"
+        found, notes = [None] * count, (*notes, f"{why}, so they are taken for other nodes.")
     return replace(
         table,
-        roles=[fitted[name][0] if name in fitted else "unlabelled" for name in names],
-        new=np.array([name not in fitted for name in names], dtype=np.bool_),
+        roles=["unlabelled" if part is None else part[0] for part in found],
+        new=np.array([part is None for part in found], dtype=np.bool_),
+        notes=notes,
+        same_rows=None,
     )
+
+
+def _agree(labels: Sequence[tuple[str | float, str | float]]) -> bool | None:
+    """Whether labels of nodes are those of a fit, up to a few; None where that cannot be told.
+
+    It cannot where there are none, or where all are one class.
+
+    Examples
+    --------
+    >>> _agree([("a", "a"), ("b", "b")]), _agree([("a", "a"), ("b", "a")]), _agree([("a", "a")] * 9)
+    (True, False, None)
+    >>> _agree([("no", "no")] * 96 + [("yes", "no"), ("no", "yes")])
+    False
+    """
+    if not labels:
+        return None
+    mine, theirs = (Counter(side) for side in zip(*labels, strict=True))
+    agree = sum(_same(*pair) for pair in labels) / len(labels)
+    chance = sum(mine[label] * theirs[label] for label in mine) / len(labels) ** 2
+    if chance == 1:
+        return None
+    return agree >= _SAME and agree - chance >= _BEYOND_CHANCE * (1 - chance)
 
 
 def _same(mine: str | float, theirs: str | float | None) -> bool:

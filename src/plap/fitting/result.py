@@ -65,6 +65,7 @@ class FitResult(Comparison):
             columns=None if data.columns is None else data.columns.transform,
             relations={} if data.relations is None else dict(data.relations.factors or {}),
             weighted=data.graph.is_weighted,
+            named=data.named,
             mean_neighbours=2 * data.graph.num_edges / max(data.graph.num_nodes, 1),
             table=data.provenance.table if data.columns is None else data.columns.remembered(),
         )
@@ -136,7 +137,10 @@ class FitResult(Comparison):
         """Predictions for another graph with the same columns, in any order; the model need not have seen it.
 
         ``data`` may be all that :func:`plap.fit` takes. What was odd about it is in ``notes`` of the result:
-        cells that cannot be read, and columns and edges that drifted.
+        cells that cannot be read, and columns and edges that drifted. Which nodes were in the fit, ``role``
+        and ``new`` of its table say: nodes with the names of the fit's nodes. Without names (``ids`` of an
+        NPZ file, ``node_ids`` of a GraphData) it is the first rows, if they have the features of all nodes of
+        the fit, or else its edges and labels; nodes in further rows are new.
         """
         table = predict_nodes(self.saved_model, read_like(self.saved_model, data), device=device)
         return with_roles(table, nodes_of_fit(self.predictions.frame()))
@@ -150,7 +154,7 @@ class FitResult(Comparison):
             The folder's real path.
         """
         files = ResultFiles(self.predictions, self.saved_model, self.metrics, self.page)
-        return write_result(folder, files)
+        return write_result(folder, files, flag="folder")
 
     def export(self, path: Path | str) -> Export:
         """Write a program that runs without plap; see :func:`plap.fitting.export.export_model`."""

@@ -170,14 +170,12 @@ def _spaces(
     widen = settings.hidden is None and "hidden" not in settings.fixed
     if config.model != MODEL:
         return architectures(config, widen=widen)
-    searched = find_model(MODEL).search_grid
-    fixed = {name: (value,) for name, value in settings.fixed.items() if name in searched}
     if settings.models != "auto":
         others = [name for name in settings.models if name != MODEL]
     else:
         others = [] if settings.fixed else suitable_models(graph, y, split.train)
     return [
-        SearchSpace(config, widen=widen, **fixed),
+        SearchSpace(config, widen=widen, **settings.tried),
         *(space for name in others for space in architectures(settings.config(name), widen=widen)),
     ]
 
@@ -190,5 +188,4 @@ def searched_values(config: RunConfig) -> dict[str, Any]:
     )
     if kind.wide is not None:
         names["hidden"] = None
-    unused = () if kind.unused is None else kind.unused(config.parameters)
-    return {name: config.value(name) for name in names if name not in unused}
+    return {name: config.value(name) for name in names if name not in config.unused}

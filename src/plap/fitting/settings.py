@@ -11,7 +11,7 @@ from plap.data.tasks import ClassWeight
 from plap.data.tasks.regression import Loss
 from plap.errors import InputError
 from plap.models import find_model, model_names
-from plap.training import RunConfig
+from plap.training import RunConfig, SearchSpace
 from plap.training.config import StopBy, Stopping
 from plap.training.halving import check_budget
 from plap.training.pieces.model_on_pieces import EvaluateOn
@@ -49,7 +49,8 @@ class FitSettings:
     """How to search, how long to train, what to compare with."""
 
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    """Fields of the configuration that the search must not change."""
+    """Fields of the configuration that the search must not change. A value without effect is refused, such as
+    ``gamma`` where the penalty is the power."""
     search: bool = True
     models: tuple[str, ...] | Literal["auto"] = "auto"
     """What the search may choose from: :data:`MODEL`, and further names of
@@ -155,7 +156,7 @@ class FitSettings:
     def config(self, model: str) -> RunConfig:
         """The configuration of ``model`` that a search starts from; ``fixed`` concerns :data:`MODEL` only."""
         given = {} if self.hidden is None else {"hidden": self.hidden}
-        return RunConfig(
+        config = RunConfig(
             model,
             **{
                 **(given if "hidden" in find_model(model).fields else {}),
@@ -167,3 +168,22 @@ class FitSettings:
                 **(self.fixed if model == MODEL else {}),
             },
         )
+        if model == MODEL and self.fixed:
+            self._refuse_unused(config)
+        return config
+
+    @property
+    def tried(self) -> dict[str, tuple[Any, ...]]:
+        """What is fixed, as the only values that a search of :data:`MODEL` tries."""
+        searched = find_model(MODEL).search_grid
+        return {name: (value,) for name, value in self.fixed.items() if name in searched}
+
+    def _refuse_unused(self, config: RunConfig) -> None:
+        """Refuse a fixed value that has no effect in any configuration that may be chosen."""
+        searches = self.search and self.pieces is None
+        configs = SearchSpace(config, widen=False, **self.tried).configs() if searches else [config]
+        for name in self.fixed:
+            if all(name in each.unused for each in configs):
+                decides = next(field for field in find_model(MODEL).even_fields if field != name)
+                values = " or ".join(dict.fromkeys(repr(each.value(decides)) for each in configs))
+                raise InputError(f"{name} has no effect where {decides} is {values}")

@@ -41,24 +41,35 @@ def from_pairs(edges: Any, weight: Any, num_nodes: int | None) -> EdgeList:
     if array.dtype.kind == "u" and array.dtype.itemsize == 8 and array.max(initial=0) >= 2**63:
         raise InputError("edges contains an index of 2^63 or more")
     edge_index = torch.from_numpy(np.ascontiguousarray(array.T).astype(np.int64, copy=False))
-    return EdgeList(edge_index, None if weight is None else weight_tensor(np.asarray(weight)), num_nodes)
+    if weight is not None and not isinstance(weight, Tensor):  # a tensor may require gradients
+        weight = weight_tensor(np.asarray(weight))
+    return EdgeList(edge_index, weight, num_nodes)
 
 
 def from_scipy(matrix: scipy.sparse.sparray | scipy.sparse.spmatrix) -> EdgeList:
-    """From a square SciPy sparse matrix."""
+    """From a square SciPy sparse matrix; entries of one place are summed, and stored zeros are no edges."""
     if not scipy.sparse.issparse(matrix):
         advice = "; scipy.sparse.csr_array(matrix) makes one" if isinstance(matrix, np.ndarray) else ""
         raise InputError(f"matrix must be a SciPy sparse matrix, not {type(matrix).__name__}{advice}")
     _check_square(matrix)
-    coo = matrix.tocoo()
+    csr = matrix.tocsr()
+    if not csr.has_canonical_format or not csr.data.all():
+        csr = csr.copy()  # it may be the caller's own
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+    coo = csr.tocoo()
     return EdgeList(torch.from_numpy(np.stack([coo.row, coo.col])), weight_tensor(coo.data), matrix.shape[0])
 
 
 def from_torch_sparse(matrix: Tensor) -> EdgeList:
-    """From a square torch sparse matrix."""
+    """From a square torch sparse matrix; entries of one place are summed, and stored zeros are no edges."""
+    if not isinstance(matrix, Tensor):
+        advice = "; Graph.from_scipy takes it" if scipy.sparse.issparse(matrix) else ""
+        raise InputError(f"matrix must be a torch sparse matrix, not {type(matrix).__name__}{advice}")
     _check_square(matrix)
     coo = matrix.to_sparse(layout=torch.sparse_coo).coalesce()
-    return EdgeList(coo.indices(), coo.values(), matrix.shape[0])
+    kept = coo.values() != 0
+    return EdgeList(coo.indices()[:, kept], coo.values()[kept], matrix.shape[0])
 
 
 def from_networkx(graph: networkx.Graph[Any], weight: str | None) -> EdgeList:

@@ -44,6 +44,8 @@ class GraphInfo:
     """The rule for duplicates and for the two directions of an edge."""
     symmetrized: bool
     """Whether the two directions had to be reconciled at all."""
+    loops_dropped: bool = False
+    """Whether self-loops of the input are not in the graph."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,13 +121,9 @@ class Graph:
             source, target, weight, n, _REDUCTIONS[symmetrize], drop_loops=self_loops == "drop"
         )
         info = GraphInfo(
-            edge_index.shape[1],
-            rows.self_loops,
-            rows.duplicates,
-            rows.one_way,
-            symmetrize,
-            rows.symmetrized,
-        )
+            edge_index.shape[1], rows.self_loops, rows.duplicates, rows.one_way, symmetrize, rows.symmetrized,
+            loops_dropped=self_loops == "drop",
+        )  # fmt: skip
         graph = cls(torch.from_numpy(rows.indptr), torch.from_numpy(rows.indices), rows.weight, info)
         return graph.to(edge_index.device)
 
@@ -139,7 +137,10 @@ class Graph:
         symmetrize: Symmetrize = "max",
         self_loops: SelfLoops = "drop",
     ) -> Graph:
-        """Build a graph from an edge list: anything that NumPy can turn into an [E, 2] integer array."""
+        """Build a graph from an edge list: anything that NumPy can turn into an [E, 2] integer array.
+
+        ``weight`` is anything of length E; a tensor that requires gradients passes them on.
+        """
         edge_list = conversion.from_pairs(edges, weight, num_nodes)
         return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
@@ -151,10 +152,12 @@ class Graph:
         symmetrize: Symmetrize = "max",
         self_loops: SelfLoops = "drop",
     ) -> Graph:
-        """Build a graph from a square SciPy sparse matrix whose entry (i, j) is the weight of i → j."""
-        return cls.from_edge_index(
-            *conversion.from_scipy(matrix), symmetrize=symmetrize, self_loops=self_loops
-        )
+        """Build a graph from a square SciPy sparse matrix whose entry (i, j) is the weight of i → j.
+
+        Repeated entries are summed, as SciPy does, and stored zeros are no edges.
+        """
+        edge_list = conversion.from_scipy(matrix)
+        return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
     @classmethod
     def from_networkx(
@@ -182,7 +185,7 @@ class Graph:
     def from_torch_sparse(
         cls, matrix: Tensor, *, symmetrize: Symmetrize = "max", self_loops: SelfLoops = "drop"
     ) -> Graph:
-        """Build a graph from a square torch sparse CSR, CSC or COO matrix, entry (i, j) being i → j."""
+        """Build a graph from a torch sparse CSR, CSC or COO matrix, read as by :meth:`from_scipy`."""
         edge_list = conversion.from_torch_sparse(matrix)
         return cls.from_edge_index(*edge_list, symmetrize=symmetrize, self_loops=self_loops)
 
@@ -204,7 +207,7 @@ class Graph:
     @property
     def num_self_loops(self) -> int:
         """Number of self-loops in the graph (0 unless they were kept)."""
-        if self.info.self_loops == 0:
+        if self.info.self_loops == 0 or self.info.loops_dropped:
             return 0
         return int((self.receivers() == self.indices).sum())
 
@@ -392,12 +395,8 @@ class Graph:
         """Return the graph on another device; the same object if it is there already."""
         if torch.device(device) == self.device:
             return self
-        return replace(
-            self,
-            indptr=self.indptr.to(device),
-            indices=self.indices.to(device),
-            weight=self.weight.to(device),
-        )
+        moved = {name: getattr(self, name).to(device) for name in ("indptr", "indices", "weight")}
+        return replace(self, **moved)
 
     def with_weight(self, weight: Tensor) -> Graph:
         """Return a graph of the same structure with other weights, one per stored entry.

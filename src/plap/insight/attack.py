@@ -226,11 +226,13 @@ def adaptive_attack(
         from torch_geometric.contrib.nn import PRBCDAttack  # noqa: PLC0415
     block = min(max(_BLOCK, 4 * count), 2 * pairs)
     kind = PRBCDAttack if at is None else _at_one_node(PRBCDAttack, at)
-    attack = kind(
-        _Ensemble(members, y, nodes), block_size=block, epochs=steps,
-        epochs_resampling=max(1, steps * 3 // 4), loss="tanh_margin", log=False,
-    )  # fmt: skip
-    with seeded(seed):
+    # the caller may have turned gradients off, as one does around an evaluation
+    with torch.inference_mode(mode=False), torch.enable_grad(), seeded(seed):
+        y, nodes = y.clone(), nodes.clone()  # of inference mode they could not be saved for a backward pass
+        attack = kind(
+            _Ensemble(members, y, nodes), block_size=block, epochs=steps,
+            epochs_resampling=max(1, steps * 3 // 4), loss="tanh_margin", log=False,
+        )  # fmt: skip
         try:
             edges, _ = attack.attack(x, graph.edge_index, y, count, idx_attack=nodes)
         except RuntimeError as error:

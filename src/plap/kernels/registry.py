@@ -39,13 +39,28 @@ def choose(
             if able and _refusal(candidate, device, dtype, variant, penalty, bounded) is None:
                 return candidate
         raise InputError(f"no backend serves x of type {dtype} on {device}")
-    chosen = named(backend) if isinstance(backend, str) else backend
-    if not isinstance(chosen, Backend):
-        raise InputError(f"backend must be a name or a plap.kernels.backend.Backend, not {backend!r}")
+    chosen = find_backend(backend)
+    assert chosen is not None
     refusal = _refusal(chosen, device, dtype, variant, penalty, bounded)
     if refusal is not None:
         raise InputError(refusal)
     return chosen
+
+
+def find_backend(backend: str | Backend) -> Backend | None:
+    """The backend that is named or given; None for "auto", which depends on the call.
+
+    Examples
+    --------
+    >>> find_backend("fast")
+    Traceback (most recent call last):
+    plap.errors.InputError: backend must be one of auto, fused, triton, torch, dense, not 'fast'
+    """
+    if isinstance(backend, str):
+        return None if backend == "auto" else named(backend)
+    if not isinstance(backend, Backend):
+        raise InputError(f"backend must be a name or a plap.kernels.backend.Backend, not {backend!r}")
+    return backend
 
 
 def named(name: str) -> Backend:

@@ -134,7 +134,11 @@ def _known(probabilities: Tensor, graph: Graph, y: Tensor, split: SplitLike, use
         )
     if not isinstance(y, Tensor) or y.shape != (n,) or y.is_floating_point() or y.dtype == torch.bool:
         raise InputError(f"y must be a tensor of integers of shape [{n}], one class per node")
-    for name, mask in (("train", split.train), ("val", split.val)):
+    for name in ("train", "val"):
+        mask = getattr(split, name, None)
+        if not isinstance(mask, Tensor):
+            kind = type(split).__name__
+            raise InputError(f"split must have masks train and val as a plap.data.Split has, not be a {kind}")
         if mask.dtype != torch.bool or mask.shape != (n,):
             raise InputError(f"split.{name} must be boolean of shape [{n}], not {list(mask.shape)}")
     chosen = split.train | split.val if use_validation else split.train

@@ -14,7 +14,7 @@ from torch.nn.functional import relu
 from plap.checks import check_choice, check_flag, check_integer
 from plap.errors import InputError
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import FeatureLinear, Features, check_hidden, dropout, node_count
+from plap.nn.linear import FeatureLinear, Features, check_hidden, check_sizes, dropout, node_count
 from plap.nn.plaplacian_conv import PLaplacianConv
 
 Norm = Literal["batch", "layer"] | None
@@ -104,6 +104,7 @@ class DeepPGNN(torch.nn.Module):
         **options: Any,
     ) -> None:
         super().__init__()
+        check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         _check(num_layers, mlp_layers, norm, output)
         self.dropout, self.output = dropout, output
         self.residual, self.prenorm = check_flag("residual", residual), check_flag("prenorm", prenorm)
@@ -112,7 +113,6 @@ class DeepPGNN(torch.nn.Module):
             dict(zip(each, values, strict=True))
             for values in zip(*(_each(name, value, num_layers) for name, value in each.items()), strict=True)
         ]
-        self.hops = sum(layer["K"] for layer in layers)
         front = [in_channels, *[hidden_channels] * mlp_layers]
         last = out_channels if output == "layer" else hidden_channels
         widths = [front[-1], *[hidden_channels] * (num_layers - 1), last]
@@ -121,6 +121,7 @@ class DeepPGNN(torch.nn.Module):
             PLaplacianConv(inputs, outputs, **layer, **options)
             for (inputs, outputs), layer in zip(pairwise(widths), layers, strict=True)
         )
+        self.hops = sum(layer["K"] for layer in layers)
         if check_flag("tied", tied):
             for name, values in each.items():
                 if isinstance(values, Sequence) and any(value != values[0] for value in values):
@@ -216,7 +217,7 @@ def jump(states: Sequence[Tensor], output: Output) -> Tensor:
 
 def _each(name: str, value: Any, count: int) -> Sequence[Any]:
     """One value per layer."""
-    if not isinstance(value, Sequence):
+    if not isinstance(value, Sequence) or isinstance(value, str):
         return [value] * count
     if len(value) != count:
         raise InputError(f"{name} has {len(value)} values for {count} layers: give one, or one per layer")

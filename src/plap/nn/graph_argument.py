@@ -17,7 +17,8 @@ class GraphArgument:
 
     With ``cached`` the graph of an ``edge_index`` is remembered until that tensor is changed or freed.
     Weights that require gradients, those of a sparse matrix too, are never cached: their graph is part of the
-    autograd graph. Changes through ``tensor.data`` are not seen.
+    autograd graph. Changes that PyTorch does not count are not seen: those through ``tensor.data``, and those
+    through a NumPy array that shares the memory of ``edge_index`` or ``edge_weight``.
     """
 
     def __init__(self, cached: bool) -> None:

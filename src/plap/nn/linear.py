@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
-from plap.checks import check_finite, check_number, in_transform
+from plap.checks import check_finite, check_integer, check_number, in_transform
 from plap.errors import InputError
 from plap.memo import Memo
 from plap.sparse import csr_tensor, scipy_from_tensor, tensor_from_scipy
@@ -61,6 +61,23 @@ class Network(torch.nn.Module):
 
     def _start(self) -> None:
         """Set the initial weights that its parts do not have by themselves."""
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Refuse numbers of channels that are no positive integers, by their names; ``in_channels`` may be 0.
+
+    Examples
+    --------
+    >>> check_sizes(in_channels=5, hidden_channels=16.0)
+    Traceback (most recent call last):
+    plap.errors.InputError: hidden_channels must be an integer of 1 or more, not 16.0
+    """
+    for name, size in sizes.items():
+        if isinstance(size, int) and size == -1:
+            raise InputError(
+                f"{name} must be given: sizes of -1, which PyG infers from data, are not supported"
+            )
+        check_integer(name, size, 0 if name == "in_channels" else 1)
 
 
 def node_count(x: Features) -> int:

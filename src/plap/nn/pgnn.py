@@ -10,8 +10,16 @@ from torch.nn.functional import relu
 from plap.nn.adjacency import adjacency_of
 from plap.nn.graph_argument import GraphArgument, GraphLike
 from plap.nn.jknet import JumpingHead
-from plap.nn.linear import FeatureLinear, Features, Network, check_hidden, dropout, node_count
-from plap.nn.plaplacian_conv import AggregationWeights, PLaplacianConv
+from plap.nn.linear import (
+    FeatureLinear,
+    Features,
+    Network,
+    check_hidden,
+    check_sizes,
+    dropout,
+    node_count,
+)
+from plap.nn.plaplacian_conv import AggregationWeights, PLaplacianConv, entry_mask
 
 
 class PGNN(Network):
@@ -54,6 +62,7 @@ class PGNN(Network):
         **options: Any,
     ) -> None:
         super().__init__()
+        check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         self.dropout = dropout
         self.lin = FeatureLinear(in_channels, hidden_channels)
         self.conv = PLaplacianConv(hidden_channels, out_channels, p, mu, K, **options)
@@ -116,19 +125,23 @@ class GCNPlusPGNN(Network):
         super().__init__()
         from torch_geometric.nn import GCNConv  # noqa: PLC0415  (slow to import)
 
+        check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         self.dropout = dropout
         self._graph_of = GraphArgument(cached=True)
         self.lin = FeatureLinear(in_channels, hidden_channels)
         self.conv1 = PLaplacianConv(hidden_channels, hidden_channels, p, mu, K, **options)
         self.conv2 = GCNConv(hidden_channels, out_channels)
+        self.conv2.explain = False  # an explainer's mask is in the weights that it is given
 
     def forward(self, x: Features, edge_index: GraphLike, edge_weight: Tensor | None = None) -> Tensor:
         """The logits, [N, out]."""
         graph = self._graph_of(edge_index, edge_weight, node_count(x))
         hidden = dropout(relu(check_hidden(x, self.lin(x))), self.dropout, self.training)
-        hidden, (edges, weights) = self.conv1(hidden, graph, return_aggregation_weights=True)
+        explained = self.conv1.explain  # then the layer masks the edges itself
+        given = (edge_index, edge_weight) if explained else (graph,)
+        hidden, (edges, weights) = self.conv1(hidden, *given, return_aggregation_weights=True)
         hidden = dropout(relu(hidden), self.dropout, self.training)
-        if graph.num_self_loops:
+        if explained or graph.num_self_loops:
             other = edges[0] != edges[1]
             edges, weights = edges[:, other], weights[other]
         result: Tensor = self.conv2(hidden, edges, weights.to(hidden.dtype))
@@ -168,6 +181,7 @@ class JKNetPlusPGNN(Network):
         **options: Any,
     ) -> None:  # fmt: skip
         super().__init__()
+        check_sizes(in_channels=in_channels, hidden_channels=hidden_channels, out_channels=out_channels)
         self.dropout = dropout
         self._graph_of = GraphArgument(cached=True)
         self.lin = FeatureLinear(in_channels, hidden_channels)
@@ -179,7 +193,10 @@ class JKNetPlusPGNN(Network):
         """The logits, [N, out]."""
         graph = self._graph_of(edge_index, edge_weight, node_count(x))
         hidden = dropout(relu(check_hidden(x, self.lin(x))), self.dropout, self.training)
-        first = dropout(relu(check_hidden(x, self.conv1(hidden, graph))), self.dropout, self.training)
-        second = dropout(relu(self.conv2(first, graph)), self.dropout, self.training)
+        given = (edge_index, edge_weight) if self.conv1.explain else (graph,)
+        first = dropout(relu(check_hidden(x, self.conv1(hidden, *given))), self.dropout, self.training)
+        second = dropout(relu(self.conv2(first, *given)), self.dropout, self.training)
+        if self.conv1.explain:
+            graph = graph.with_weight(graph.weight * entry_mask(graph, edge_index, self.conv1.edge_mask))
         result: Tensor = self.head([first, second], adjacency_of(graph))
         return result

@@ -11,13 +11,14 @@ from torch.nn import Linear, Parameter
 from torch.nn.functional import softplus
 from torch_geometric.nn import MessagePassing
 
-from plap.checks import check_flag, check_number
+from plap.checks import check_flag, check_integer, check_number
 from plap.errors import InputError
 from plap.graph import Graph
 from plap.kernels.backend import Backend
+from plap.kernels.registry import find_backend
 from plap.memory import MemoryBudget, parse_budget
 from plap.nn.graph_argument import GraphArgument, GraphLike
-from plap.nn.linear import SHORT, Features, node_count, wide
+from plap.nn.linear import SHORT, Features, check_sizes, node_count, wide
 from plap.penalties import Penalty, Power
 from plap.propagation import aggregation_weights, in_absolute_units, propagate
 
@@ -59,8 +60,9 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
     concat : bool
         Map [X, F(K)], the input beside what came of it, instead of F(K) alone.
     cached : bool
-        Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed;
-        changes through ``edge_index.data``, which PyTorch does not count, go unseen.
+        Remember the graph made of an ``edge_index`` for as long as that tensor is neither changed nor freed.
+        Changes that PyTorch does not count go unseen: those through ``edge_index.data``, and those through a
+        NumPy array that shares its memory (``torch.from_numpy``). The same holds for ``edge_weight``.
     penalty : Penalty, optional
         Another penalty than the power (:mod:`plap.penalties`), in place of p; its parameter is a number, or a
         quantile of the edge norms of the layer's input (:class:`plap.penalties.Quantile`).
@@ -109,10 +111,14 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         memory_budget: MemoryBudget = None,
     ) -> None:
         super().__init__(aggr=None)
+        check_sizes(in_channels=in_channels, out_channels=out_channels)
         if penalty is not None and p is not None:
             raise InputError("p and penalty cannot both be given: p=1.5 is short for penalty=Power(1.5)")
         p = _DEFAULT_P if p is None else check_number("p", p, least=1)
         mu = check_number("mu", mu, above=0)
+        K = check_integer("K", K, 1)
+        check_number("omega", omega, above=0, below=2)
+        find_backend(backend)
         flags = {
             "bias": bias, "concat": concat, "cached": cached, "detach_weights": detach_weights,
             "learn_p": learn_p, "learn_mu": learn_mu, "learn_gamma": learn_gamma,
@@ -203,6 +209,12 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         assert mu is not None
         return penalty, mu
 
+    @property
+    def edge_mask(self) -> Tensor:
+        """The mask that an explainer has set, from 0 to 1 for each edge of its ``edge_index``."""
+        mask: Tensor = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
+        return mask
+
     @overload
     def forward(
         self,
@@ -237,8 +249,7 @@ class PLaplacianConv(MessagePassing):  # type: ignore[misc]  # PyG has no type a
         graph = self._graph(edge_index, edge_weight, x.shape[-2])
         penalty, mu = self.at_scale_of(x, graph)
         if self.explain:
-            mask = self._edge_mask.sigmoid() if self._apply_sigmoid else self._edge_mask
-            graph = masked_graph(graph, edge_index, mask)
+            graph = masked_graph(graph, edge_index, self.edge_mask)
 
         def steps(K: int) -> Tensor:
             return propagate(
@@ -320,12 +331,24 @@ def masked_graph(graph: Graph, edge_index: Graph | Tensor, mask: Tensor) -> Grap
            [0.25, 0.75, 1.  ],
            [0.  , 1.  , 0.  ]], dtype=float32)
     """
+    return weakened(graph, entry_mask(graph, edge_index, mask))
+
+
+def entry_mask(graph: Graph, edge_index: Graph | Tensor, mask: Tensor) -> Tensor:
+    """The mask of each stored entry of the graph that ``edge_index`` made, [entries].
+
+    Examples
+    --------
+    >>> edges = torch.tensor([[0, 1], [1, 2]])
+    >>> entry_mask(Graph.from_edge_index(edges), edges, torch.tensor([0.25, 1.0]))
+    tensor([0.2500, 0.2500, 1.0000, 1.0000])
+    """
     if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
         raise InputError("an explanation needs the edges as an edge_index of shape [2, E]")
     if mask.shape != (edge_index.shape[1],):
         raise InputError(f"the edge mask has shape {list(mask.shape)} for {edge_index.shape[1]} edges")
-    both = Graph.from_edge_index(edge_index, mask.clamp(min=_LEAST), graph.num_nodes, symmetrize="mean")
-    return weakened(graph, both.weight)
+    least = mask.clamp(min=_LEAST)
+    return Graph.from_edge_index(edge_index, least, graph.num_nodes, symmetrize="mean").weight
 
 
 def weakened(graph: Graph, mask: Tensor) -> Graph:

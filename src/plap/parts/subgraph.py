@@ -72,6 +72,10 @@ def with_halo(graph: Graph, nodes: Any, hops: int, *, rim_loops: bool = True) ->
     :func:`plap.propagate`, ``hops=model.hops`` for :class:`plap.nn.DeepPGNN` (with dropout off), and one hop
     more than its number of steps for a model that adds self-loops to the graph, such as GCN.
 
+    It is not exact where γ or the unit is measured on the graph (``unit="auto"``, ``MCP("auto")``,
+    :class:`plap.penalties.Quantile`): the edge norms of the subgraph are not those of the whole graph, so
+    give such lengths as numbers.
+
     Edges that lead out of the halo are replaced by a self-loop of their total weight at its rim. So the
     degrees there, which the neighbours' messages depend on, are right without one more hop.
 

@@ -121,6 +121,18 @@ class RunConfig:
         hops = find_model(self.model).hops
         return hops is None or hops(self.parameters) > 0
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Parameters of the model that have no effect beside the others.
+
+        Examples
+        --------
+        >>> RunConfig(penalty="mcp").unused
+        ('p',)
+        """
+        unused = find_model(self.model).unused
+        return () if unused is None else unused(self.parameters)
+
     def to_dict(self) -> dict[str, Any]:
         """All fields side by side as plain numbers and strings, for JSON.
 

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
@@ -54,6 +54,9 @@ class Predictions:
     drifted."""
     drift: Mapping[str, Any] = field(default_factory=dict)
     """How far columns and edges of such a graph are from those of the fit, in numbers."""
+    same_rows: Callable[[int], bool | None] | None = None
+    """Where nodes have no names: whether the first so many rows are those of the fit, as far as features and
+    edges tell; see ``plap.fitting.prediction.with_roles``."""
 
     def __post_init__(self) -> None:
         shape = (len(self.node_ids), self.task.num_outputs)

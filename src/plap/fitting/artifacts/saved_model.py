@@ -53,10 +53,14 @@ class SavedModel:
     """What the edges of each relation are multiplied by, where there are several."""
     weighted: bool | None = None
     """Whether the edges of the fit had weights; None: a model of an earlier plap."""
+    named: bool | None = None
+    """Whether the nodes of the fit had names; None: a model of an earlier plap."""
     mean_neighbours: float | None = None
     """Neighbours of a node on average, in the graph of the fit."""
     configs: Sequence[Mapping[str, Any]] = ()
     """How to build each member; empty if all of them are built by ``config``."""
+    text_labels: bool = False
+    """Whether labels were text, even where it is the text of integers; tables and graphs leave that open."""
     versions: Mapping[str, str] = field(default_factory=lambda: dict(current_versions()))
     """Of plap, PyTorch and NumPy when it was written."""
     path: Path | None = None
@@ -124,7 +128,9 @@ class SavedModel:
             "table": plain(self.table),
             "relations": plain(self.relations),
             "weighted": self.weighted,
+            "named": self.named,
             "mean_neighbours": self.mean_neighbours,
+            "text_labels": self.text_labels,
             "versions": plain(self.versions),
             "shapes": {name: list(tensor.shape) for name, tensor in tensors.items()},
         }
@@ -139,9 +145,10 @@ class SavedModel:
         names = header["feature_names"]
         tensors = _tensors(weights, header, folder / "model.safetensors")
         arrays = {name: tensors.pop(name).numpy() for name in list(tensors) if name.startswith(_COLUMNS)}
-        weighted = header.get("weighted")
-        if not isinstance(weighted, bool | None):
-            _refuse(path, f"the key 'weighted' holds {type(weighted).__name__}")
+        weighted, named = header.get("weighted"), header.get("named")
+        for key, flag in (("weighted", weighted), ("named", named)):
+            if not isinstance(flag, bool | None):
+                _refuse(path, f"the key {key!r} holds {type(flag).__name__}")
         return cls(
             config=header["config"],
             states=_states(tensors, header, folder / "model.safetensors"),
@@ -154,8 +161,10 @@ class SavedModel:
             table=header["table"],
             relations=header["relations"],
             weighted=weighted,
+            named=named,
             mean_neighbours=header["mean_neighbours"],
             configs=_configs(header, path),
+            text_labels=header.get("text_labels") is True,
             versions=header["versions"],
             path=folder,
         )
