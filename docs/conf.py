@@ -87,9 +87,11 @@ warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
 
 
 def point_into_the_site(app: Sphinx, document: str, text: list[str]) -> None:
-    """Let links to files at the root of the repository lead to their pages."""
+    """Let links to files at the root of the repository, and to examples, lead to their pages."""
     for file, page in PAGES_OF_FILES.items():
         text[0] = re.sub(rf"\]\((\.\./)*{file}\.md", f"](/{page}.md", text[0])
+    text[0] = re.sub(r"\]\((?:\.\./)+examples\)", "](/gallery/index)", text[0])
+    text[0] = re.sub(r"\]\((?:\.\./)+examples/(\w+)\.py\)", r"](/gallery/\1)", text[0])
 
 
 def point_included_text_into_the_site(

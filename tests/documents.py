@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import shlex
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -36,6 +37,9 @@ PUBLIC = (
 def blocks(path: Path, language: str) -> list[str]:
     """Code of a page, in order."""
     text = path.read_text(encoding="utf-8")
+    if path.suffix == ".rst":
+        found = re.findall(rf"^\.\. code-block:: {language}\n\n((?:   .*\n|\n)+)", text, flags=re.MULTILINE)
+        return [textwrap.dedent(code) for code in found]
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
     text = (ROOT / "README.md").read_text()
-    found = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", text, re.DOTALL)
+    found = re.search(r"```python\n([^`]*)```\n\n```\n([^`]*)```", text, re.DOTALL)
     assert found is not None
     exec(found[1], {})
     printed = capsys.readouterr().out

@@ -132,3 +132,42 @@ def test_numbers_are_names_where_labels_agree(
     found = summary(monkeypatch, capsys, tmp_path / "out", other)
     assert (found["new"], found["known"], "seen" in found) == (60, 60, False)
     assert any("so they are taken for other nodes" in note for note in found["notes"])
+
+
+def test_what_a_fit_dropped_is_dropped_again(
+    graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (graph / "edges.csv").open("a") as stream:
+        stream.write("nobody,no one,1\n")
+    out = tmp_path / "out"
+    assert command.run(monkeypatch, "fit", graph, "-o", out, *FIT, "--on-bad-rows", "drop") == 0
+    capsys.readouterr()
+    assert command.run(monkeypatch, "inspect", out, "--graph", graph) == 0
+    assert command.run(monkeypatch, "predict", out, graph, "--json") == 0
+    assert "1 row was dropped" in capsys.readouterr().out
+    assert command.run(monkeypatch, "predict", out, graph, "--on-bad-rows", "error") == 2
+    assert "--on-bad-rows drop leaves this row out" in capsys.readouterr().err
+
+
+def test_a_model_without_columns_predicts_for_ids_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for place, header in (("fit", "id,label,name"), ("new", "id")):
+        (tmp_path / place).mkdir()
+        rows = [f"{k},{'ab'[k % 2]},person {k * 7919} of {k}" for k in range(60)]
+        cells = rows if place == "fit" else [row.split(",")[0] for row in rows]
+        (tmp_path / place / "nodes.csv").write_text("\n".join([header, *cells]) + "\n")
+        ring = "".join(f"{k},{(k + 1) % 60}\n" for k in range(60))
+        (tmp_path / place / "edges.csv").write_text(f"source,target\n{ring}")
+    out = tmp_path / "out"
+    assert command.run(monkeypatch, "fit", tmp_path / "fit", "-o", out, *FIT, "--ignore", "name") == 0
+    assert command.run(monkeypatch, "predict", out, tmp_path / "new", "-o", tmp_path / "p.csv") == 0
+    assert pl.read_csv(tmp_path / "p.csv").height == 60
+
+
+def test_a_fit_without_a_table_of_nodes_says_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "edges.csv").write_text("source,target\na,b\nb,c\n")
+    assert command.run(monkeypatch, "fit", tmp_path, "-o", tmp_path / "out", "-q") == 2
+    assert "no table of nodes was found" in capsys.readouterr().err

@@ -45,8 +45,10 @@ COMMANDS = {
         "attack", "Measure how a fitted model's accuracy falls when an adversary changes edges."
     ),
     "export": _Entry("export", "Write a fitted model as a program that runs without plap."),
-    "report": _Entry("report", "Show the scores of a finished fit and where its page is."),
-    "reproduce": _Entry("reproduce", "Run a table of the paper and show it beside the published numbers."),
+    "report": _Entry("report", "Show the scores of a finished fit and the path of its report."),
+    "reproduce": _Entry(
+        "reproduce", "Run a table of the paper, or one of your own, and show it beside published numbers."
+    ),
     "data": _Entry("data_app", "The benchmark datasets and their files."),
     "bench": _Entry("bench_app", "Measure plap on this machine."),
 }
@@ -69,7 +71,23 @@ def interruptible() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-class _Group(TyperGroup):
+def _as_switches(parameters: list[Any]) -> list[Any]:
+    """Parameters whose switches show no ``<bool>`` in a help text, because they take no value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_bool_flag", False):
+            parameter.metavar = ""
+    return parameters
+
+
+class _Subgroup(TyperGroup):
+    """A group of commands."""
+
+    def get_params(self, *arguments: Any) -> list[Any]:
+        """Its options."""
+        return _as_switches(super().get_params(*arguments))
+
+
+class _Group(_Subgroup):
     """The whole command line; Typer itself ends an interrupt with exit code 130 and without a word."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -80,6 +98,10 @@ class _Group(TyperGroup):
 
 class _Command(TyperCommand):
     """A subcommand, in the same way."""
+
+    def get_params(self, *arguments: Any) -> list[Any]:
+        """Its arguments and options."""
+        return _as_switches(super().get_params(*arguments))
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse its arguments."""
@@ -106,7 +128,9 @@ def application(wanted: str | None = None) -> typer.Typer:
             continue
         loaded = getattr(import_module(f"plap.cli.{name}"), entry.attribute)
         if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=name)
+            for subcommand in loaded.registered_commands:
+                subcommand.cls = _Command
+            app.add_typer(loaded, name=name, cls=_Subgroup)
         else:
             app.command(name, cls=_Command, help=_paragraphs(loaded))(loaded)
     return app

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from plap.checks import check_number
-from plap.cli.shared import JsonOption, RootOption, check_writable, write_atomically
+from plap.cli.shared import INPUT, JsonOption, RootOption, check_writable, write_atomically
 from plap.fitting.adversary import attack_fit
 from plap.fitting.artifacts import check_writable as check_result_writable
 from plap.fitting.artifacts import load_metrics, load_model
@@ -32,10 +32,14 @@ def attack(
         ),
     ] = None,
     graph: Annotated[
-        str | None, typer.Option(help="The graph the model was fitted on, if it cannot be found by name.")
+        str | None,
+        typer.Option(
+            help="The graph the model was fitted on, if it cannot be found by name.", rich_help_panel=INPUT
+        ),
     ] = None,
     nodes: Annotated[
-        Path | None, typer.Option(help="Table of nodes, if --graph is a table of edges.")
+        Path | None,
+        typer.Option(help="Table of nodes, if --graph is a table of edges.", rich_help_panel=INPUT),
     ] = None,
     root: RootOption = None,
     local: Annotated[
@@ -57,13 +61,15 @@ def attack(
     steps: Annotated[int, typer.Option(help="Steps of each attack.", min=2)] = 60,
     seed: Annotated[int, typer.Option(help="Random seed of the attack.")] = 0,
     png: Annotated[Path | None, typer.Option(help="Draw the curve into this PNG file.")] = None,
-    page: Annotated[bool, typer.Option(help="Add the curve to the page of the fit, OUT/report.html.")] = True,
+    page: Annotated[
+        bool, typer.Option(help="Add the curve to the report of the fit, OUT/report.html.")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how the accuracy on the test nodes falls when an adversary who knows the model changes edges.
 
     The attack uses the model's gradient with respect to the edge weights, after training; with --poison the
-    model is retrained on the attacked graph. The curve is added to the page of the fit.
+    model is retrained on the attacked graph. The curve is added to the report of the fit.
     """
     if budget is not None:
         check_number("budget", budget, above=0, most=1)

@@ -35,7 +35,7 @@ def solve(
     json_out: Annotated[Path | None, typer.Option(help="Write the numbers to this file.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as JSON.")] = False,
 ) -> None:
-    """The methods of plap.solve: edge passes until convergence, and failures."""
+    """Count the passes over the edges that each method of plap.solve needs to converge, and its failures."""
     _measure("solve", json_out, as_json)
 
 

@@ -48,6 +48,10 @@ from plap.training.pieces import Ranks, join_ranks
 
 SPLIT_KINDS = ("stratified", "chien", "paper", "public", "graphs")
 
+SPLIT, GOAL, SEARCH, FIXED = "Split", "Goal", "Search", "Fixed hyperparameters"
+TRAINING, PIECES = "Training", "Training in pieces"
+"""Groups of options in ``plap fit --help``, beside ``INPUT``; the others concern the output."""
+
 
 @ends_early()
 def fit(
@@ -55,19 +59,6 @@ def fit(
     out: OutOption,
     nodes: NodesOption = None,
     root: RootOption = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="How to split the labelled nodes: stratified, chien, paper or public; graphs (a folder of "
-            "graph folders); or the column of the node table that says train, val or test."
-        ),
-    ] = None,
-    preset: Annotated[
-        str | None, typer.Option(help="Shares of the split: dense (60/20/20) or sparse (2.5/2.5/95).")
-    ] = None,
-    index: Annotated[
-        int, typer.Option(help="Which of several public splits or masks to use, counted from 0.")
-    ] = 0,
     node_id: IdOption = None,
     label: LabelOption = None,
     source: SourceOption = None,
@@ -78,128 +69,213 @@ def fit(
     raw_features: RawOption = False,
     unknown: UnknownOption = None,
     task: TaskOption = None,
-    on_bad_rows: BadRowsOption = "error",
-    seed: Annotated[int, typer.Option(help="Random seed for the split, the search and training.")] = 0,
-    p: Annotated[float | None, typer.Option(help="Fix the exponent p instead of searching for it.")] = None,
-    penalty: Annotated[
-        str,
+    on_bad_rows: BadRowsOption = None,
+    split: Annotated[
+        str | None,
         typer.Option(
-            help="How edges are weighted by their length: power, mcp, scad, huber, welsch, geman or cauchy; "
-            "auto lets validation choose among power, mcp and huber."
-        ),
-    ] = "auto",
-    gamma: Annotated[
-        float | None,
-        typer.Option(
-            help="Fix γ, the parameter of every penalty but the power, in units of the median edge norm of "
-            "the features."
+            help="How to split the labelled nodes: stratified, chien, paper or public; graphs (a folder of "
+            "graph folders); or the column of the node table that says train, val or test (default: the "
+            "split or masks of the tables, if there are any, or else stratified).",
+            rich_help_panel=SPLIT,
         ),
     ] = None,
-    mu: Annotated[float | None, typer.Option(help="Fix μ, the weight of a node's own features.")] = None,
-    steps: Annotated[int | None, typer.Option("--K", help="Fix K, the number of propagation steps.")] = None,
-    lr: Annotated[float | None, typer.Option(help="Fix the learning rate.")] = None,
-    dropout: Annotated[float | None, typer.Option(help="Fix the dropout rate.")] = None,
-    weight_decay: Annotated[float | None, typer.Option(help="Fix the weight decay.")] = None,
-    hidden: Annotated[
-        int | None,
+    preset: Annotated[
+        str | None,
         typer.Option(
-            help="Fix the number of hidden units (default: 16, and 64 for the best; deep networks have 64)."
+            help="Shares of the split: dense (60/20/20) or sparse (2.5/2.5/95) (default: dense).",
+            rich_help_panel=SPLIT,
         ),
     ] = None,
-    tune: Annotated[bool, typer.Option(help="Search for the hyperparameters that are not fixed.")] = True,
-    models: Annotated[
-        str,
+    index: Annotated[
+        int,
         typer.Option(
-            help="Models that the search may choose from, separated by commas; auto is pgnn, plus mlp and "
-            "deep-pgnn where linked nodes tend to differ in class and no hyperparameter is fixed."
+            help="Which of several public splits or masks to use, counted from 0.", rich_help_panel=SPLIT
         ),
-    ] = "auto",
-    rivals: Annotated[
-        str,
-        typer.Option(
-            help="What to compare the model with, separated by commas: mlp, boosting, labels, majority or a "
-            "network such as gcn, sage, gat, sgc, appnp or gprgnn; none for nothing."
-        ),
-    ] = ",".join(FitSettings.rivals),
-    budget: Annotated[
-        int | None, typer.Option(help="Number of epochs that the search may spend in total.")
-    ] = None,
-    time_limit: Annotated[
-        str,
-        typer.Option(
-            "--time",
-            help="Time limit for search and training, such as 60s or 10m; none for no limit; auto is 8m.",
-        ),
-    ] = "auto",
-    seeds: Annotated[
-        int | None,
-        typer.Option(help="Number of ensemble members (default: 8; 1 when training in pieces).", min=1),
-    ] = None,
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for the split, the search and training.", rich_help_panel=SPLIT)
+    ] = 0,
     bagging: Annotated[
         bool,
         typer.Option(
-            help="Let every ensemble member divide the training and validation nodes anew, so that the model "
-            "learns from all of them (random splits only)."
+            help="Give every ensemble member its own division into training and validation nodes, so that "
+            "the model learns from all of them (only with --split stratified or chien).",
+            rich_help_panel=SPLIT,
         ),
     ] = True,
-    max_epochs: Annotated[int, typer.Option(help="Maximum number of epochs per run.")] = 1000,
-    patience: Annotated[
-        int, typer.Option(help="Stop a run after this many epochs without improvement.")
-    ] = 200,
-    stop_by: Annotated[
-        str,
-        typer.Option(
-            help="What early stopping watches on validation nodes: accuracy (that is, the metric set by "
-            "--metric) or loss."
-        ),
-    ] = "accuracy",
-    stopping: Annotated[
-        str,
-        typer.Option(
-            help="What resets the patience counter: progress (a better score or a lower loss), best (a "
-            "better score), or published (as in the paper's code: no early stopping)."
-        ),
-    ] = "progress",
     metric: Annotated[
         str | None,
         typer.Option(
             help=f"Metric for the search, early stopping and the headline: {', '.join(METRICS)} (default: "
-            "depends on the data)."
+            "depends on the data).",
+            rich_help_panel=GOAL,
         ),
     ] = None,
     class_weight: Annotated[
         str,
         typer.Option(
             help="Weights of the classes in the training loss: balanced (all count the same), none, or auto "
-            "(balanced where classes are imbalanced)."
+            "(balanced where classes are imbalanced).",
+            rich_help_panel=GOAL,
         ),
     ] = "auto",
     conformal: Annotated[
-        float | None, typer.Option(help="Add prediction sets or intervals with this coverage, such as 0.9.")
+        float | None,
+        typer.Option(
+            help="Add prediction sets or intervals with this coverage, such as 0.9.", rich_help_panel=GOAL
+        ),
     ] = None,
+    rivals: Annotated[
+        str,
+        typer.Option(
+            help="What to compare the model with, separated by commas: mlp, boosting, labels, majority or a "
+            "network such as gcn, sage, gat, sgc, appnp or gprgnn; none for nothing.",
+            rich_help_panel=GOAL,
+        ),
+    ] = ",".join(FitSettings.rivals),
+    tune: Annotated[
+        bool, typer.Option(help="Search for the hyperparameters that are not fixed.", rich_help_panel=SEARCH)
+    ] = True,
+    models: Annotated[
+        str,
+        typer.Option(
+            help="Models that the search may choose from, separated by commas; auto is pgnn and, where "
+            "linked nodes tend to differ in class, mlp (up to 10 million edges) and deep-pgnn (up to 600,000 "
+            "edges), unless a flag such as --p fixes a hyperparameter.",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "auto",
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of epochs that the search may spend in total (default: 11,000 for each model that "
+            "uses edges on small graphs, fewer on larger ones, but at least 3,000).",
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    time_limit: Annotated[
+        str,
+        typer.Option(
+            "--time",
+            help="Time limit for search and training, such as 60s or 10m; none for no limit; auto is 8m "
+            "(no limit when training in pieces).",
+            rich_help_panel=SEARCH,
+        ),
+    ] = "auto",
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of ensemble members (default: 8; 1 when training in pieces).",
+            min=1,
+            rich_help_panel=SEARCH,
+        ),
+    ] = None,
+    p: Annotated[
+        float | None,
+        typer.Option(help="Fix the exponent p instead of searching for it.", rich_help_panel=FIXED),
+    ] = None,
+    penalty: Annotated[
+        str,
+        typer.Option(
+            help="How edges are weighted by their length: power, mcp, scad, huber, welsch, geman or cauchy; "
+            "auto lets validation choose among power, mcp and huber.",
+            rich_help_panel=FIXED,
+        ),
+    ] = "auto",
+    gamma: Annotated[
+        float | None,
+        typer.Option(
+            help="Fix γ, the parameter of every penalty but the power, in units of the median edge norm of "
+            "the features.",
+            rich_help_panel=FIXED,
+        ),
+    ] = None,
+    mu: Annotated[
+        float | None, typer.Option(help="Fix μ, the weight of a node's own features.", rich_help_panel=FIXED)
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option("--K", help="Fix K, the number of propagation steps.", rich_help_panel=FIXED)
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Fix the learning rate.", rich_help_panel=FIXED)] = None,
+    dropout: Annotated[
+        float | None, typer.Option(help="Fix the dropout rate.", rich_help_panel=FIXED)
+    ] = None,
+    weight_decay: Annotated[
+        float | None, typer.Option(help="Fix the weight decay.", rich_help_panel=FIXED)
+    ] = None,
+    hidden: Annotated[
+        int | None,
+        typer.Option(
+            help="Fix the number of hidden units (default: 16, and the best candidate is tried again with "
+            "64; deep networks have 64).",
+            rich_help_panel=FIXED,
+        ),
+    ] = None,
+    max_epochs: Annotated[
+        int, typer.Option(help="Maximum number of epochs per run.", rich_help_panel=TRAINING)
+    ] = 1000,
+    patience: Annotated[
+        int,
+        typer.Option(help="Stop a run after this many epochs without improvement.", rich_help_panel=TRAINING),
+    ] = 200,
+    stop_by: Annotated[
+        str,
+        typer.Option(
+            help="What early stopping watches on validation nodes: accuracy (that is, the metric set by "
+            "--metric) or loss.",
+            rich_help_panel=TRAINING,
+        ),
+    ] = "accuracy",
+    stopping: Annotated[
+        str,
+        typer.Option(
+            help="What resets the patience counter: progress (a better score or a lower loss), best (a "
+            "better score), or published (as in the paper's code: no early stopping).",
+            rich_help_panel=TRAINING,
+        ),
+    ] = "progress",
+    device: Annotated[
+        str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:N or mps.", rich_help_panel=TRAINING)
+    ] = "auto",
     memory_budget: Annotated[
-        float | None, typer.Option(help="Memory that training may use beyond the data, in GiB.")
+        float | None,
+        typer.Option(help="Memory that training may use beyond the data, in GiB.", rich_help_panel=TRAINING),
     ] = None,
     parts: Annotated[
-        int | None, typer.Option(help="Train in pieces: cut the graph into this many METIS parts.")
+        int | None,
+        typer.Option(
+            help="Train in pieces: cut the graph into this many METIS parts.", rich_help_panel=PIECES
+        ),
     ] = None,
-    parts_per_batch: Annotated[int | None, typer.Option(help="Parts per piece (default: 1).")] = None,
+    parts_per_batch: Annotated[
+        int | None, typer.Option(help="Parts per piece (default: 1).", rich_help_panel=PIECES)
+    ] = None,
     graphs_per_batch: Annotated[
-        int | None, typer.Option(help="Graphs per piece, for a folder of graph folders.")
+        int | None,
+        typer.Option(help="Graphs per piece, for a folder of graph folders.", rich_help_panel=PIECES),
     ] = None,
     pieces_per_step: Annotated[
-        int | None, typer.Option(help="Pieces per optimiser step (default: one per process).")
+        int | None,
+        typer.Option(help="Pieces per optimiser step (default: one per process).", rich_help_panel=PIECES),
     ] = None,
     evaluation: Annotated[
-        str, typer.Option(help="Where to evaluate: halos, whole or auto (training in pieces only).")
+        str,
+        typer.Option(
+            help="Where to evaluate: halos, whole or auto (training in pieces only).", rich_help_panel=PIECES
+        ),
     ] = "auto",
-    device: Annotated[str, typer.Option(help="Where to train: auto, cpu, cuda, cuda:N or mps.")] = "auto",
     checkpoint_every: Annotated[
         int | None,
-        typer.Option(help="Save a checkpoint every N epochs (default: 10; training in pieces only)."),
+        typer.Option(
+            help="Save a checkpoint every N epochs; training in pieces only (default: 10).",
+            rich_help_panel=PIECES,
+        ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Resume from the checkpoints (training in pieces only).")
+        bool,
+        typer.Option(
+            "--resume", help="Resume from the checkpoints (training in pieces only).", rich_help_panel=PIECES
+        ),
     ] = False,
     log: Annotated[
         Path | None, typer.Option(help="Append progress messages and the summary to this file.")

@@ -67,7 +67,7 @@ def inspect(
     raw_features: RawOption = False,
     unknown: UnknownOption = None,
     task: TaskOption = None,
-    on_bad_rows: BadRowsOption = "error",
+    on_bad_rows: BadRowsOption = None,
     as_json: JsonOption = False,
     png: Annotated[Path | None, typer.Option(help="Draw the distributions into this PNG file.")] = None,
     of: Annotated[
@@ -97,8 +97,7 @@ def inspect(
     of_tables = {
         "--id": node_id, "--label": label, "--source": source, "--target": target, "--weight": weight,
         "--ignore": ignore, "--categorical": categorical, "--raw-features": raw_features or None,
-        "--unknown": unknown, "--task": task,
-        "--on-bad-rows": None if on_bad_rows == "error" else on_bad_rows,
+        "--unknown": unknown, "--task": task, "--on-bad-rows": on_bad_rows,
     }  # fmt: skip
     if is_model(Path(graph)):
         _refuse(of_tables, f"goes with a graph; {graph} is a fit, which reads tables as it did before")

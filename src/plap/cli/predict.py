@@ -48,7 +48,7 @@ def predict(
     target: TargetOption = None,
     weight: WeightOption = None,
     unknown: UnknownOption = None,
-    on_bad_rows: BadRowsOption = "error",
+    on_bad_rows: BadRowsOption = None,
     only_new: Annotated[
         bool, typer.Option("--only-new", help="Write only nodes that the model was not fitted on.")
     ] = False,

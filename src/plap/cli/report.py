@@ -19,7 +19,7 @@ def report(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder that plap fit wrote.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")] = False,
 ) -> None:
-    """Show the scores of a finished fit and where its page is."""
+    """Show the scores of a finished fit and the path of its report."""
     metrics = load_metrics(out)
     if as_json:
         print(json.dumps(metrics, indent=1))

@@ -93,7 +93,9 @@ def reproduce(
     device: Annotated[
         str, typer.Option(help="Where every process trains: auto, cpu, cuda, cuda:N or mps.")
     ] = "cpu",
-    root: Annotated[Path | None, typer.Option(help="Folder of the benchmark datasets.")] = None,
+    root: Annotated[
+        Path | None, typer.Option(help="Folder to search for benchmarks before $PLAP_DATA and the cache.")
+    ] = None,
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Train nothing; report the stored runs.")
     ] = False,
@@ -117,7 +119,7 @@ def reproduce(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
 ) -> None:
-    """Run a table of the paper and show it beside the published numbers.
+    """Run a table of the paper, or one of your own, and show it beside published numbers.
 
     It may be stopped at any time; the same command continues. The name of a figure draws it instead, as PNG
     and SVG, and writes its numbers as CSV. Exit codes: 0 complete, 1 cells are missing, 2 bad input, 130

@@ -11,6 +11,9 @@ import typer
 from plap.atomic_file import write_atomic
 from plap.errors import InputError
 
+INPUT = "Input"
+"""The group of options, in the help of a command, that say where a graph is and how its tables are read."""
+
 GraphArgument = Annotated[
     str,
     typer.Argument(
@@ -19,53 +22,82 @@ GraphArgument = Annotated[
         "edges, or the name of a benchmark.",
     ),
 ]
-NodesOption = Annotated[Path | None, typer.Option(help="Table of nodes, if GRAPH is a table of edges.")]
+NodesOption = Annotated[
+    Path | None, typer.Option(help="Table of nodes, if GRAPH is a table of edges.", rich_help_panel=INPUT)
+]
 RootOption = Annotated[
-    Path | None, typer.Option(help="Folder to search for benchmarks before $PLAP_DATA and the cache.")
+    Path | None,
+    typer.Option(
+        help="Folder to search for benchmarks before $PLAP_DATA and the cache.", rich_help_panel=INPUT
+    ),
 ]
 OutOption = Annotated[
     Path, typer.Option("--out", "-o", help="Folder for the result; an earlier result in it is replaced.")
 ]
 IdOption = Annotated[
-    str | None, typer.Option("--id", help="Column with the ids of the nodes (default: id, node or node_id).")
+    str | None,
+    typer.Option(
+        "--id", help="Column with the ids of the nodes (default: id, node or node_id).", rich_help_panel=INPUT
+    ),
 ]
 LabelOption = Annotated[
-    str | None, typer.Option(help="Column with the labels (default: label or class, or else target).")
+    str | None,
+    typer.Option(
+        help="Column with the labels (default: label or class, or else target).", rich_help_panel=INPUT
+    ),
 ]
 SourceOption = Annotated[
-    str | None, typer.Option(help="Column with the source of each edge (default: source, src or from).")
+    str | None,
+    typer.Option(
+        help="Column with the source of each edge (default: source, src or from).", rich_help_panel=INPUT
+    ),
 ]
 TargetOption = Annotated[
-    str | None, typer.Option(help="Column with the target of each edge (default: target, dst or to).")
+    str | None,
+    typer.Option(
+        help="Column with the target of each edge (default: target, dst or to).", rich_help_panel=INPUT
+    ),
 ]
 WeightOption = Annotated[
-    str | None, typer.Option(help="Column with the weight of each edge (default: weight or w).")
+    str | None,
+    typer.Option(help="Column with the weight of each edge (default: weight or w).", rich_help_panel=INPUT),
 ]
 IgnoreOption = Annotated[
-    list[str] | None, typer.Option(help="Column of the node table to leave out; may be given several times.")
+    list[str] | None,
+    typer.Option(
+        help="Column of the node table to leave out; may be given several times.", rich_help_panel=INPUT
+    ),
 ]
 CategoricalOption = Annotated[
     list[str] | None,
-    typer.Option(help="Column whose numbers are codes of categories; may be given several times."),
+    typer.Option(
+        help="Column whose numbers are codes of categories; may be given several times.",
+        rich_help_panel=INPUT,
+    ),
 ]
 RawOption = Annotated[
-    bool, typer.Option("--raw-features", help="Use numeric columns as they are, and no others.")
+    bool,
+    typer.Option(
+        "--raw-features", help="Use numeric columns as they are, and no others.", rich_help_panel=INPUT
+    ),
 ]
 UnknownOption = Annotated[
     str | None,
     typer.Option(
-        help="Value that marks an unknown label, in place of -1, N/A, ? and so on; empty cells always do."
+        help="Value that marks an unknown label, in place of -1, N/A, ? and so on; an empty cell is always "
+        "unknown.",
+        rich_help_panel=INPUT,
     ),
 ]
 TaskOption = Annotated[
     str | None,
-    typer.Option(help="Read labels as classes or as numbers (default: inferred)."),
+    typer.Option(help="Read labels as classes or as numbers (default: inferred).", rich_help_panel=INPUT),
 ]
 BadRowsOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         help="What to do about rows that cannot be used: error (refuse the table) or drop (leave them out "
-        "and report how many)."
+        "and report how many). Default: error; for a fitted model, as in its fit."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
