@@ -1,6 +1,6 @@
 """What the Triton kernels would take on an A100 and an H100, from their binaries; measures nothing.
 
-``python benchmarks/roofline.py`` prints the tables of docs/scale.md, section GPUs.
+``python benchmarks/roofline.py`` prints the tables of docs/scale.md, section "GPUs: a prediction".
 """
 
 from __future__ import annotations

@@ -97,7 +97,8 @@ BadRowsOption = Annotated[
     str | None,
     typer.Option(
         help="What to do about rows that cannot be used: error (refuse the table) or drop (leave them out "
-        "and report how many). Default: error; for a fitted model, as in its fit."
+        "and report how many). Default: error; for a fitted model, as in its fit.",
+        rich_help_panel=INPUT,
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

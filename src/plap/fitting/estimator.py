@@ -200,8 +200,7 @@ class PGNNClassifier(ClassifierMixin, NodeEstimator):  # type: ignore[misc]
     hidden : int, optional
         Hidden units. By default 16, and a search tries its best once more with 64.
     tune : {"auto", None}
-        Successive halving over the default search space (see :mod:`plap.models.pgnn`), judged by labels set
-        aside for validation.
+        Successive halving over the default search space of pGNN, judged by labels set aside for validation.
     budget : int or "auto"
         Epochs that the search may spend over all runs.
     seeds : int

@@ -200,8 +200,17 @@ class FitResult(Comparison):
 
         Parameters
         ----------
-        budget, local, poison, members, steps, seed :
-            As for :func:`plap.fitting.adversary.attack_fit`.
+        budget : float, optional
+            Largest share of the edges that the adversary may change, 0.1 by default; if ``local``, of the
+            edges of a node, all of them by default.
+        local : int
+            Attack this many test nodes one by one, the first ones; 0: all at once.
+        poison : bool
+            Retrain the model on each attacked graph: the attack comes before training.
+        members : int
+            How many ensemble members are attacked together, the first ones.
+        steps, seed :
+            As for :func:`plap.insight.attack_curve`.
         """
         return attack_fit(
             self.saved_model, self.data, self.split, self.split.test, budget, local=local, poison=poison,
