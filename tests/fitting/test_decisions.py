@@ -121,6 +121,13 @@ def test_the_data_choose_the_metric_unless_the_user_does() -> None:
         FitSettings(conformal=90)
 
 
+def test_several_labels_have_no_prediction_sets() -> None:
+    data = plap.data.csbm(phi=0.5, n=60, f=5, seed=0)
+    several = replace(data, y=torch.stack([data.y, 1 - data.y], 1).float(), class_names=("a", "b"))
+    with pytest.raises(InputError, match=r"conformal gives sets of classes .* may have several labels"):
+        fit(several, settings=replace(QUICK, conformal=0.9))
+
+
 def test_a_fit_of_a_rare_class(tmp_path: Path) -> None:
     data = rare_graph()
     result = fit(data, settings=replace(QUICK, class_weight="balanced", conformal=0.9))

@@ -112,6 +112,11 @@ def fit(
     check_rivals(settings.rivals)
     data = as_graph_data(data, TableOptions(encode=False))
     check_learnable(data)
+    if settings.conformal is not None and not (data.task.numeric or data.task.one_class_per_node):
+        raise InputError(
+            "conformal gives sets of classes or intervals of numbers, but a node of "
+            f"{data.name} may have several labels"
+        )
     split = split or choose_split(data, seed=settings.seed)
     _check_split(split, data)
     data = encode_columns(data, split.train)
